@@ -11,7 +11,7 @@ package enum Act: String, CaseIterable, Sendable {
   case register
   /// line: of a `register`
   case unregister
-  /// kind: 0 APNs, 1 FCM, 2 template; keyless: 1 without a key for repeats
+  /// kind: 0 APNs, 1 FCM, 2 template, 3 WNS, 4 Web Push; keyless: 1 without a key for repeats
   case send
   case direct
   /// To `count` handles from `handle` on.
@@ -24,8 +24,8 @@ package enum Act: String, CaseIterable, Sendable {
   case again
   /// line: of a send of any kind
   case abort
-  /// platform: 0 APNs, 1 FCM; state: 0 right, 1 wrong, 2 removed, 3 another right one, 4 one that
-  /// leads nowhere
+  /// platform: 0 APNs, 1 FCM, 2 WNS, 3 Web Push; state: 0 right, 1 wrong, 2 removed, 3 another right
+  /// one, 4 one that leads nowhere (of APNs and FCM; another is right)
   case credential
   case deleteHub
   case createHub
@@ -80,9 +80,9 @@ package enum Act: String, CaseIterable, Sendable {
   case reset
   /// It ends a connection in good order. reason: 0 Shutdown, 1 IdleTimeout
   case goAway
-  /// FCM's token service. how: 0 answers 500, 1 answers nothing, 2 is not reached
+  /// The token services of FCM and WNS. how: 0 answers 500, 1 answers nothing, 2 is not reached
   case withhold
-  /// Access tokens of FCM end before their time.
+  /// Access tokens of FCM and WNS end before their time.
   case revoke
 
   /// The names of its arguments, in their order. `ms` is a length that a shorter history may cut.
@@ -132,8 +132,10 @@ package enum Act: String, CaseIterable, Sendable {
     case "machine": (self == .step ? -1 : 0)...plan[.nodes] - 1
     case "machine + 1": 0...plan[.nodes]
     case "tags": 0...31
-    case "template", "keyless", "platform", "answer", "reason", "server": 0...1
-    case "kind", "ways", "how": 0...2
+    case "platform": 0...plan[.platforms] - 1
+    case "kind": 0...(plan[.platforms] > 2 ? 4 : 2)
+    case "template", "keyless", "answer", "reason", "server": 0...1
+    case "ways", "how": 0...2
     case "state", "subject": 0...4
     case "expression": 0...9
     case "call": 0...StoreCalls.names.count - 1

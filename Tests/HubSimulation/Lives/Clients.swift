@@ -172,22 +172,28 @@ extension Life {
     let handle = line[2]
     let tags = Names.tags(line[3]).map { "\"\($0)\"" }.joined(separator: ",")
     let user = line[4] == 0 ? "" : #""userId":"\#(Names.user(line[4]))","#
-    let body =
-      Names.platform(ofHandle: handle) == .apns
-      ? #"{\"aps\":{\"alert\":\"$(message)\"}}"#
-      : #"{\"message\":{\"notification\":{\"body\":\"$(message)\"}}}"#
-    let templates = line[5] == 0 ? "" : #","templates":{"main":{"body":"\#(body)"}}"#
+    let platform = Names.platform(ofHandle: handle)
+    let body = String(decoding: message(platform, "$(message)"), as: UTF8.self)
+      .replacing("\"", with: "\\\"")
+    let toast = platform == .wns ? #","headers":{"X-WNS-Type":"wns/toast"}"# : ""
+    let templates = line[5] == 0 ? "" : #","templates":{"main":{"body":"\#(body)"\#(toast)}}"#
+    let channel =
+      switch Names.channel(handle) {
+      case .handle(let text): "\"\(text)\""
+      case .subscription(let endpoint, let key, let secret):
+        #"{"endpoint":"\#(endpoint)","p256dh":"\#(key)","auth":"\#(secret)"}"#
+      }
     return Array(
       (#"{"installationId":"\#(Names.device(line[1]))",\#(user)"#
-        + #""platform":"\#(Names.platform(ofHandle: handle).rawValue)","#
-        + #""pushChannel":"\#(Names.handle(handle))","tags":[\#(tags)]\#(templates)}"#).utf8)
+        + #""platform":"\#(platform.rawValue)","pushChannel":\#(channel),"tags":[\#(tags)]\#(templates)}"#)
+        .utf8)
   }
 
   private func changeRegistration(_ line: Plan.Line, since began: Double) async {
     if line.act == .register {
       let (hub, handle) = (Names.hub(line[0]), line[1])
       let registration = Registration(
-        platform: Names.platform(ofHandle: handle), channel: .handle(Names.handle(handle)),
+        platform: Names.platform(ofHandle: handle), channel: Names.channel(handle),
         tags: Names.tags(line[2]).map { Tag(rawValue: $0) })
       let reply = await insist(line) { service in
         try await service.createRegistration(hub: service.hub(named: hub), registration).id
@@ -225,23 +231,27 @@ extension Life {
     case .direct:
       direct = true
       let platform = Names.platform(ofHandle: what[1])
-      headers.append(("ServiceBusNotification-DeviceHandle", Names.handle(what[1])))
-      headers.append(("ServiceBusNotification-Format", Self.format(platform == .apns ? 0 : 1)))
-      body = Self.message(platform == .apns ? 0 : 1, what.id)
+      let channel = Names.channel(what[1])
+      headers.append(("ServiceBusNotification-DeviceHandle", channel.handle))
+      if case .subscription(_, let key, let secret) = channel {
+        headers += [("P256DH", key), ("Auth", secret)]
+      }
+      headers += Self.headers(platform)
+      body = Self.message(platform, "line \(what.id)")
     case .batch:
       let first = what[1] - what[1] % 4
       let handles = (first..<(first + max(1, what[2]))).filter {
         Names.platform(ofHandle: $0) == .apns
       }
-      headers.append(("ServiceBusNotification-Format", Self.format(0)))
+      headers += Self.headers(.apns)
       headers.append(("Content-Type", "multipart/mixed; boundary=\"b\""))
-      body = Self.batch(Self.message(0, what.id), handles.map(Names.handle))
+      body = Self.batch(Self.message(.apns, "line \(what.id)"), handles.map(Names.handle))
     default:
-      headers.append(("ServiceBusNotification-Format", Self.format(what[1])))
+      headers += Self.headers(Self.kinds[what[1]])
       if let tags = Names.expression(what[2]) {
         headers.append(("ServiceBusNotification-Tags", tags))
       }
-      body = Self.message(what[1], what.id)
+      body = Self.message(Self.kinds[what[1]], "line \(what.id)")
     }
     if what.act == .schedule {
       // By what the client takes for the time, and the same in every repeat.
@@ -283,15 +293,32 @@ extension Life {
   /// What was for an erased user alone goes with its key.
   func hasErased(in hub: Int) -> Bool { witness.erasedHubs.contains(hub) }
 
-  private static func format(_ kind: Int) -> String { ["apple", "fcmv1", "template"][kind] }
+  /// What is sent, by its number in a plan; `nil` fills in templates.
+  private static let kinds: [PushPlatform?] = [.apns, .fcmv1, nil, .wns, .browser]
 
-  private static func message(_ kind: Int, _ line: Int) -> [UInt8] {
-    Array(
-      [
-        #"{"aps":{"alert":"line \#(line)"}}"#,
-        #"{"message":{"notification":{"body":"line \#(line)"}}}"#,
-        #"{"message":"line \#(line)"}"#,
-      ][kind].utf8)
+  private static func headers(_ platform: PushPlatform?) -> [(name: String, value: String)] {
+    let format =
+      switch platform {
+      case nil: "template"
+      case .fcmv1: "fcmv1"
+      case .wns: "windows"
+      case .browser: "browser"
+      default: "apple"
+      }
+    return [("ServiceBusNotification-Format", format)]
+      + (platform == .wns ? [("X-WNS-Type", "wns/toast")] : [])
+  }
+
+  private static func message(_ platform: PushPlatform?, _ text: String) -> [UInt8] {
+    let message =
+      switch platform {
+      case .apns: #"{"aps":{"alert":"\#(text)"}}"#
+      case .fcmv1: #"{"message":{"notification":{"body":"\#(text)"}}}"#
+      case .wns:
+        #"<toast><visual><binding template="T"><text>\#(text)</text></binding></visual></toast>"#
+      default: #"{"message":"\#(text)"}"#
+      }
+    return Array(message.utf8)
   }
 
   private static func batch(_ message: [UInt8], _ handles: [String]) -> [UInt8] {
@@ -328,13 +355,13 @@ extension Life {
 
   private func changeCredential(_ line: Plan.Line) async {
     let (hub, name) = (line[0], Names.hub(line[0]))
-    let (platform, state) = (Names.platform(line[1]), line[2])
+    let (platform, state) = (Names.platforms[line[1]], line[2])
     // The last word is the one that sets it right when all is healed, not that of a client who has been
     // trying since before.
     while line.id < 0, witness.isTurning, !world.isClosing { await world.wait(1) }
     witness.beginTurn()
     defer { witness.endTurn(at: world.seconds) }
-    let service = LifeServices.service(line[1])
+    let service = LifeServices.service(platform)
     witness.righted[service] = nil
     let reply = await insist(line, tries: healedAt != nil ? 60 : 6) { [world] service in
       if state == 2 {

@@ -99,33 +99,56 @@ enum Names {
   static func hub(_ index: Int) -> String { "hub\(index)" }
   static func device(_ index: Int) -> String { "device\(index)" }
   static func user(_ index: Int) -> String { "user\(index)" }
-  /// One handle in four is of FCM, all others of APNs.
-  static func platform(ofHandle index: Int) -> PushPlatform { index % 4 == 3 ? .fcmv1 : .apns }
+  /// Those of a life, by the number that a plan gives them.
+  static let platforms: [PushPlatform] = [.apns, .fcmv1, .wns, .browser]
+  /// The handles from here on are channels of Windows, and as many later subscriptions of browsers.
+  static let windowsHandles = 5_000
+  static let browserHandles = 6_000
 
-  static func platform(_ index: Int) -> PushPlatform { index == 1 ? .fcmv1 : .apns }
+  /// Of the others one in four is of FCM, and the rest of APNs.
+  static func platform(ofHandle index: Int) -> PushPlatform {
+    if index >= browserHandles { return .browser }
+    return index >= windowsHandles ? .wns : index % 4 == 3 ? .fcmv1 : .apns
+  }
 
   /// In the form in which it is stored.
   static func handle(_ index: Int) -> String {
     let number = String(index + 0x1000, radix: 16, uppercase: true)
-    let zeros = String(repeating: "0", count: 64 - number.count)
-    return platform(ofHandle: index) == .apns ? zeros + number : "token-\(number)"
+    return switch platform(ofHandle: index) {
+    case .apns: String(repeating: "0", count: 64 - number.count) + number
+    case .wns: "https://db5.notify.windows.com/?token=\(number)"
+    case .browser: SimulatedBrowser.handle("https://updates.push.services.mozilla.com/v2/\(number)")
+    default: "token-\(number)"
+    }
   }
 
-  /// As a push service has it.
+  static func channel(_ index: Int) -> PushChannel {
+    PushChannel(stored: handle(index), platform: platform(ofHandle: index))
+  }
+
+  /// A handle in the form in which it is stored, from that which its push service has.
   static func handle(_ text: String, of service: SimulatedService) -> String {
-    service == .apns ? text.uppercased() : text
+    switch service {
+    case .apns: text.uppercased()
+    case .webPush: SimulatedBrowser.handle(text)
+    default: text
+    }
   }
 
-  /// The line of the plan that a message names: `"line 17"`.
+  /// The last digits of a handle, for readers.
+  static func short(_ handle: String) -> String {
+    String(handle.prefix { $0 != "\n" }.suffix(4))
+  }
+
+  /// The line of the plan that a message names: `line 17`.
   static func line(in body: [UInt8]) -> Int? {
-    guard let start = body.firstRange(of: Array("\"line ".utf8)) else { return nil }
+    guard let start = body.firstRange(of: Array("line ".utf8)) else { return nil }
     let digits = body[start.upperBound...].prefix { (0x30...0x39).contains($0) }
     return Int(String(decoding: digits, as: UTF8.self))
   }
 
   static func index(ofHandle text: String) -> Int? {
-    let digits = text.drop { "0token-".contains($0) }
-    return Int(digits, radix: 16).map { $0 - 0x1000 }
+    Int(short(text), radix: 16).map { $0 - 0x1000 }
   }
 
   static func tags(_ mask: Int) -> [String] {

@@ -118,13 +118,14 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
     let store = SimulatedStore(
       database, link: DirectLink(), machine: clocks[0].clock(of: World.clients), random: { 0 })
     let hubs = plan[.hubs]
+    let platforms = Names.platforms.prefix(plan[.platforms])
     let done = Flag()
     world.after(0, at: World.clients) {
       Task {
         for index in 0..<hubs {
           let hub = try await store.createHub(
             named: Names.hub(index), registrationTTL: nil, policies: [], at: World.start)
-          for platform in [PushPlatform.apns, .fcmv1] {
+          for platform in platforms {
             try await store.putCredential(
               Self.credential(platform, of: index, 0, at: World.start), hub: hub.id)
           }
@@ -179,13 +180,14 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
   /// Hubs and platforms whose credential a client has made wrong, removed, or lost with its hub. Lanes
   /// of all others have to find by themselves that all is well.
   private var spoiltCredentials: Set<[Int]> {
-    Set(
+    let platforms = 0..<plan[.platforms]
+    return Set(
       plan.lines.flatMap { line -> [[Int]] in
         switch line.act {
         case .credential: [[line[0], line[1]]]
-        case .deleteHub, .createHub: [[line[0], 0], [line[0], 1]]
+        case .deleteHub, .createHub: platforms.map { [line[0], $0] }
         case .failover where plan[.synchronous] == 0:
-          (0..<plan[.hubs]).flatMap { [[$0, 0], [$0, 1]] }
+          (0..<plan[.hubs]).flatMap { hub in platforms.map { [hub, $0] } }
         default: []
         }
       })
@@ -383,7 +385,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
     for process in processes { disturb(process, for: 0) }
     for hub in 0..<plan[.hubs] {
       // Credentials become right, whatever clients made of them.
-      for platform in 0...1 where spoiltCredentials.contains([hub, platform]) {
+      for platform in 0..<plan[.platforms] where spoiltCredentials.contains([hub, platform]) {
         begin(.init(id: -1, at: 0, .credential, [hub, platform, 0]))
       }
     }

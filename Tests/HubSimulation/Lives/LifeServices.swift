@@ -42,17 +42,21 @@ final class LifeServices: @unchecked Sendable {  // owner: the world's thread
       services: self)
   }
 
-  static func service(_ platform: Int) -> SimulatedService { platform == 1 ? .fcm : .apns }
-
-  private static func service(ofHandle index: Int) -> SimulatedService {
-    Names.platform(ofHandle: index) == .fcmv1 ? .fcm : .apns
+  static func service(_ platform: PushPlatform) -> SimulatedService {
+    switch platform {
+    case .fcmv1: .fcm
+    case .wns: .wns
+    case .browser: .webPush
+    default: .apns
+    }
   }
 
   // MARK: What goes wrong
 
   /// Does what a line of the plan says.
   func strike(_ line: Plan.Line, for seconds: Double) {
-    let service = Self.service(line[0])
+    let service = Self.service(
+      Names.platforms[line.act.arguments.first == "platform" ? line[0] : 0])
     let end = world.date + seconds
     switch line.act {
     case .throttle:
@@ -64,19 +68,21 @@ final class LifeServices: @unchecked Sendable {  // owner: the world's thread
       }
     case .silence: fault(service) { $0.hangsUntil = end }
     case .withhold:
-      fault(.fcmTokens) {
-        switch line[1] {
-        case 0: $0.failure = .init(until: end, status: 500)
-        case 1: $0.hangsUntil = end
-        default: $0.unreachableUntil = end
+      for service in [SimulatedService.fcmTokens, .wnsTokens] {
+        fault(service) {
+          switch line[1] {
+          case 0: $0.failure = .init(until: end, status: 500)
+          case 1: $0.hangsUntil = end
+          default: $0.unreachableUntil = end
+          }
         }
       }
     case .revoke: simulated.with { $0.revokeAccessTokens() }
-    case .forbid, .slander, .disconnect: hold(line, for: seconds)
+    case .forbid, .slander, .disconnect: hold(line, service, for: seconds)
     case .die:
       dead.insert(Names.handle(line[1]))
       let handle = SimulatedServices.Handle(
-        Self.service(ofHandle: line[1]), Names.handle(line[1]))
+        Self.service(Names.platform(ofHandle: line[1])), Names.channel(line[1]).handle)
       simulated.with { [now = world.date] in $0.handles[handle] = .dead(since: now) }
     case .replace: replacements[Names.handle(line[0])] = Names.handle(line[1])
     case .reset:
@@ -94,9 +100,9 @@ final class LifeServices: @unchecked Sendable {  // owner: the world's thread
     simulated.with { $0.setFaults(service, change) }
   }
 
-  private func hold(_ line: Plan.Line, for seconds: Double) {
+  private func hold(_ line: Plan.Line, _ service: SimulatedService, for seconds: Double) {
     let hold = Hold(
-      act: line.act, service: Self.service(line[0]), machine: line[2] > 0 ? line[2] - 1 : nil)
+      act: line.act, service: service, machine: line[2] > 0 ? line[2] - 1 : nil)
     holds[hold] = max(holds[hold] ?? 0, world.seconds + seconds)
     set(hold, true)
     world.after(seconds, at: World.clients) { [self] in

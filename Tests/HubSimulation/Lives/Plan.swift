@@ -46,6 +46,8 @@ package struct Plan: Equatable, Sendable {
     case latency
     /// Whether a failover keeps what was committed last.
     case synchronous
+    /// Push services: 2 are APNs and FCM, 4 WNS and Web Push as well.
+    case platforms
 
     package var usual: Int {
       switch self {
@@ -59,6 +61,7 @@ package struct Plan: Equatable, Sendable {
       case .order, .outcomes, .drift: 0
       case .latency: 100
       case .synchronous: 1
+      case .platforms: 2
       }
     }
 
@@ -74,6 +77,7 @@ package struct Plan: Equatable, Sendable {
       case .outcomes, .synchronous: 0...1
       case .drift: 0...100_000
       case .latency: 1...100_000
+      case .platforms: 2...4
       }
     }
   }

@@ -58,6 +58,7 @@ package struct PlanMaker {
     plan.measures[.drift] = draw.pick([(0, 1), (200, 2)])
     plan.measures[.latency] = draw.pick([(100, 4), (20, 1), (1_000, 1)])
     plan.measures[.synchronous] = draw.pick([(1, 4), (0, 1)])
+    plan.measures[.platforms] = draw.pick([(2, 2), (4, 1)])
   }
 
   private mutating func add(_ act: Act, _ arguments: [Int], at moment: Int) -> Int {
@@ -92,11 +93,21 @@ package struct PlanMaker {
 
   private mutating func put(_ hub: Int, _ device: Int) {
     // Devices share handles now and then: an app was installed again, or a backup brought back.
-    let handle = draw.oneIn(6) ? draw.below(plan[.devices]) : device
+    let handle = handle(draw.oneIn(6) ? draw.below(plan[.devices]) : device)
     _ = add(
       .put,
       [hub, device, handle, draw.below(32), draw.oneIn(3) ? 1 + draw.below(3) : 0, draw.below(2)],
       at: at)
+  }
+
+  /// The handle that a device has as a rule.
+  private func handle(_ device: Int) -> Int {
+    guard plan[.platforms] > 2 else { return device }
+    return switch device % 6 {
+    case 1: Names.windowsHandles + device
+    case 4: Names.browserHandles + device
+    default: device
+    }
   }
 
   private mutating func operate(_ act: Act) {
@@ -107,11 +118,11 @@ package struct PlanMaker {
     case .patch: _ = add(.patch, [hub, device, draw.below(32)], at: at)
     case .delete: _ = add(.delete, [hub, device], at: at)
     case .register:
-      registrations.append(add(.register, [hub, device, draw.below(32)], at: at))
+      registrations.append(add(.register, [hub, handle(device), draw.below(32)], at: at))
     case .unregister:
       if !registrations.isEmpty { _ = add(.unregister, [draw.pick(registrations)], at: at) }
     case .send: sends.append(add(.send, message(hub) + [draw.oneIn(10) ? 1 : 0], at: at))
-    case .direct: sends.append(add(.direct, [hub, device], at: at))
+    case .direct: sends.append(add(.direct, [hub, handle(device)], at: at))
     case .batch: sends.append(add(.batch, [hub, device, draw.between(1, 12)], at: at))
     case .schedule:
       let delay = draw.pick([(draw.between(1_000, 60_000), 4.0), (draw.between(0, 3_000), 1)])
@@ -124,8 +135,9 @@ package struct PlanMaker {
       // The last ones, as a rule: others are done.
       if !sends.isEmpty { _ = add(act, [draw.pick(sends.suffix(4))], at: at) }
     case .credential:
-      let state = draw.pick([(0, 2), (1, 1), (2, 1), (3, 1), (4, 2)])
-      _ = add(.credential, [hub, draw.below(2), state], at: at)
+      let platform = draw.below(plan[.platforms])
+      let state = draw.pick([(0, 2), (1, 1), (2, 1), (3, 1), (4, platform < 2 ? 2.0 : 0)])
+      _ = add(.credential, [hub, platform, state], at: at)
     case .deleteHub, .createHub: _ = add(act, [hub], at: at)
     case .erase: _ = add(.erase, [hub, 1 + draw.below(3)], at: at)
     case .look: _ = add(.look, [hub, draw.below(5)], at: at)
@@ -134,7 +146,11 @@ package struct PlanMaker {
   }
 
   private mutating func message(_ hub: Int) -> [Int] {
-    [hub, draw.pick([(0, 5), (1, 2), (2, 4)]), draw.pick([(0, 4.0), (draw.below(10), 6)])]
+    let kinds: [(Int, Double)] = [(0, 5), (1, 2), (2, 4), (3, 1.5), (4, 1.5)]
+    return [
+      hub, draw.pick(Array(kinds.prefix(plan[.platforms] > 2 ? 5 : 3))),
+      draw.pick([(0, 4.0), (draw.below(10), 6)]),
+    ]
   }
 
   // MARK: Faults
@@ -186,7 +202,7 @@ package struct PlanMaker {
 
   private mutating func makeFault(_ act: Act, at moment: Int) {
     let machine = draw.below(plan[.nodes])
-    let platform = draw.below(2)
+    let platform = draw.below(plan[.platforms])
     var arguments: [Int]
     switch act {
     case .kill, .stop, .suspend: arguments = [machine, time(60_000)]
@@ -215,7 +231,7 @@ package struct PlanMaker {
     case .silence, .slander: arguments = [platform, time()]
     case .forbid, .disconnect:
       arguments = [platform, time(), draw.oneIn(2) ? machine + 1 : 0]
-    case .die: arguments = [draw.below(plan[.hubs]), draw.below(plan[.devices])]
+    case .die: arguments = [draw.below(plan[.hubs]), handle(draw.below(plan[.devices]))]
     case .replace: arguments = [draw.below(plan[.devices]), plan[.devices] + 8 + draw.below(8)]
     case .reset: arguments = [platform, draw.below(ServiceFaults.Single.allCases.count)]
     case .goAway: arguments = [platform, draw.below(2)]

@@ -30,7 +30,12 @@ struct PaceRecords {
     let credential: String
 
     init(_ call: ServiceCall) {
-      service = call.service == .fcmTokens ? .fcm : call.service
+      service =
+        switch call.service {
+        case .fcmTokens: .fcm
+        case .wnsTokens: .wns
+        default: call.service
+        }
       credential = call.credential
     }
 
@@ -81,7 +86,7 @@ extension Life {
       // It may have been acted on, as may what else was under way on its connection.
       witness.isDisturbed = true
     }
-    guard call.isTaken, call.service != .fcmTokens else { return }
+    guard call.isTaken, !call.service.isForTokens else { return }
     taken(Push(call, at: world.seconds, from: place))
   }
 
@@ -106,7 +111,7 @@ extension Life {
   }
 
   private func watchPauses(_ call: ServiceCall, _ place: Place) {
-    guard call.service == .apns || call.service == .fcm else { return }
+    guard !call.service.isForTokens else { return }
     let (key, now) = (PaceRecords.Key(call), world.seconds)
     for (asked, pauses) in witness.pace.pauses[key] ?? [:] {
       for pause in pauses where pause.since + Self.heed < now && now < pause.until - 1 {
@@ -129,7 +134,7 @@ extension Life {
     }
     // A fault of the service (500) asks for nothing; it puts off its push alone.
     guard call.isAnswered, let seconds = call.retryAfter,
-      call.status == 503 || call.status == 429
+      [503, 429].contains(call.status) || call.service == .wns && call.status == 406
     else { return }
     let heardAt = now + call.delay
     let pause = PaceRecords.Pause(since: heardAt, until: heardAt + Double(seconds))
@@ -191,7 +196,10 @@ extension Life {
 
   /// A credential that is refused rests but for a probe, which may try once more with a fresh token.
   private func watchRefusals(_ call: ServiceCall, _ place: Place) {
-    guard call.isAnswered, call.service != .fcmTokens || call.refusal != nil else { return }
+    // One of a browser tells of its subscription alone.
+    guard call.service != .webPush, call.isAnswered,
+      !call.service.isForTokens || call.refusal != nil
+    else { return }
     let (key, now) = (PaceRecords.Key(call), world.seconds)
     guard call.refusal != nil, call.status != 429 else {
       if call.status < 500 {

@@ -126,7 +126,7 @@ extension Life {
     guard let line = push.line else {
       return fail(.authorisedPush, "a push names no line: \(push.handle)")
     }
-    note("\(line) to \(push.handle.suffix(4)) \(push.id)", at: push.place)
+    note("\(line) to \(Names.short(push.handle)) \(push.id)", at: push.place)
     let known = (witness.numbers[line] ?? []).compactMap { witness.notifications[$0] }
     let send = ledger.sends[line]
     expect(
@@ -360,7 +360,7 @@ extension Life {
       for (index, target) in row.targets.enumerated() where !target.isDuplicate {
         expect(
           .reached, sent.contains(target.handle) || row.failures[RegistrationID(index + 1)] != nil,
-          "\(seen.line) has ended as \(row.record.state.rawValue), and \(target.handle.suffix(4)) "
+          "\(seen.line) has ended as \(row.record.state.rawValue), and \(Names.short(target.handle)) "
             + "was neither reached nor given an outcome")
       }
       return
@@ -376,7 +376,7 @@ extension Life {
       expect(
         .reached, sent.contains(member.handle) || row.failures[registration] != nil,
         "\(seen.line) has ended as \(row.record.state.rawValue), and registration \(registration) "
-          + "(\(member.handle.suffix(4))) was neither reached nor given an outcome; counts "
+          + "(\(Names.short(member.handle))) was neither reached nor given an outcome; counts "
           + "\(counts.map { "\($0.key.outcome.rawValue) \($0.value)" }.sorted())")
     }
     let all = seen.handles.values.reduce(into: Set<RegistrationID>()) { $0.formUnion($1) }

@@ -4,6 +4,9 @@ package import Foundation
 package enum SimulatedService: String, CaseIterable, Sendable {
   case apns, fcm, fcmTokens, wns, wnsTokens, webPush
 
+  /// It gives out access tokens, and no pushes.
+  package var isForTokens: Bool { self == .fcmTokens || self == .wnsTokens }
+
   /// The service at a host, by its real name.
   ///
   /// - Parameter isHTTP2: Channels of Windows and subscriptions of its browser are at the same hosts.

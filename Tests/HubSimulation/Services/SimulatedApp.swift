@@ -70,7 +70,8 @@ package struct SimulatedApp: Sendable {
       // A host of the vendor's: others are refused when the credential is set.
       switch platform {
       case .apns: properties["Endpoint"] = "https://nowhere.push.apple.com"
-      default: properties["TokenUri"] = "https://www.googleapis.com/nowhere"
+      case .fcmv1: properties["TokenUri"] = "https://www.googleapis.com/nowhere"
+      default: break
       }
     }
     return PushCredential(platform: platform, properties: properties, modifiedAt: modifiedAt)
@@ -102,8 +103,9 @@ package struct SimulatedApp: Sendable {
         let key = try RSAPrivateKey()
         return (try key.pem(), try key.publicKey())
       }
-      pairs = try (0..<3).map { _ in
-        let key = try P256PrivateKey()
+      // Who shows them is named by them, so they are the same in each process.
+      pairs = try (1...3).map { (number: UInt8) in
+        let key = try P256PrivateKey(scalar: [UInt8](repeating: number, count: 32))
         return (Base64URL.encode(try key.publicKey().point), Base64URL.encode(try key.scalar()))
       }
     }
@@ -119,6 +121,7 @@ extension SimulatedServices.State {
         team: SimulatedApp.team, key: keys.apns[1].known, topics: [app.bundleID])
       accounts[app.account(kind)] = SimulatedServices.ServiceAccount(
         project: app.project, key: keys.google[1].known)
+      applicationKeys.insert(app.subscriptionKey(kind))
       windowsSecrets[app.packageSID, default: []].insert("secret-\(kind.rawValue)")
     }
   }

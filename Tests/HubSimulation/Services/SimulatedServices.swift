@@ -24,6 +24,8 @@ package final class SimulatedServices: Sendable {
     /// The application server key (base 64 URL) that a subscription was made with, by endpoint. One
     /// that is not listed takes any.
     package var subscriptionKeys: [String: String] = [:]
+    /// The application server keys that any subscription may be made with; empty for all.
+    package var applicationKeys: Set<String> = []
     /// By platform's service and handle.
     package var handles: [Handle: SimulatedHandle] = [:]
     /// All requests, in the order of their time.
@@ -111,7 +113,7 @@ package final class SimulatedServices: Sendable {
 
   /// The pushes that devices got, in the order of their time.
   package var pushes: [ServiceCall] {
-    calls.filter { $0.isTaken && $0.service != .fcmTokens && $0.service != .wnsTokens }
+    calls.filter { $0.isTaken && !$0.service.isForTokens }
   }
 
   /// What the gateways of a node connect with.

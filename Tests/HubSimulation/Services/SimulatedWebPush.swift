@@ -8,6 +8,25 @@ struct VAPIDFacts: Sendable {
   let expiresAt: Double
 }
 
+/// What all browsers of a life subscribe with.
+enum SimulatedBrowser {
+  private static let secret = [UInt8](repeating: 0x5A, count: 16)
+  // Impossible: it is a key of the curve.
+  private static let key = try! P256PrivateKey(scalar: [UInt8](repeating: 0x2F, count: 32))
+  private static let keys: String = {
+    let point = (try? key.publicKey().point) ?? []
+    return "\n\(Base64URL.encode(point))\n\(Base64URL.encode(secret))"
+  }()
+
+  /// As it is stored.
+  static func handle(_ endpoint: String) -> String { endpoint + keys }
+
+  /// - Returns: Nothing when it is not for such a browser.
+  static func open(_ body: [UInt8]) -> [UInt8] {
+    (try? WebPushDecryption.open(body, key: key, secret: secret)) ?? []
+  }
+}
+
 /// A push service of browsers (docs/protocol/push-services/web-push.md).
 extension SimulatedServices.State {
   /// A token may end this late, in seconds.
@@ -26,7 +45,8 @@ extension SimulatedServices.State {
     call.credential = String(key)
     let now = request.now.timeIntervalSince1970
     let facts = facts(of: String(token), key: String(key))
-    if facts == nil || subscriptionKeys[call.handle].map({ $0 != key }) == true {
+    let isUnknown = !applicationKeys.isEmpty && !applicationKeys.contains(String(key))
+    if facts == nil || isUnknown || subscriptionKeys[call.handle].map({ $0 != key }) == true {
       call.refusal = .wrong
     } else if faults(.webPush).refuses(call.node) {
       call.refusal = .byFault
@@ -50,6 +70,7 @@ extension SimulatedServices.State {
       return Self.webPush(429, "too many messages", &call).retry(after: throttle.retryAfter)
     }
     call.isTaken = true
+    call.body = SimulatedBrowser.open(request.body)
     return ServiceReply(201)
   }
 
