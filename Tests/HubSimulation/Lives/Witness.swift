@@ -118,7 +118,7 @@ struct Witness {
   mutating func restore(_ state: SimulatedDatabase.State, isSet: Bool) {
     if isSet || stepWatchers != nil { hasUnseenStep = true }
     stepWatchers = nil
-    righted = nil
+    righted = [:]
     doubt(state)
   }
 
