@@ -63,6 +63,9 @@ struct PaceRecords {
   var refusals: [Key: [Place: [Double]]] = [:]
   /// When a process last sent what had no answer: the others of its batch are heard late.
   var unheard: [Place: Double] = [:]
+  /// When the last answer arrives at a process that it has to wait for long: the rest of a batch may
+  /// follow it, as APNs takes one push alone until it has seen a token.
+  var slowUntil: [Place: Double] = [:]
 }
 
 extension Life {
@@ -86,8 +89,13 @@ extension Life {
       // It may have been acted on, as may what else was under way on its connection.
       witness.isDisturbed = true
     }
-    guard call.isTaken, !call.service.isForTokens else { return }
-    taken(Push(call, at: world.seconds, from: place))
+    if call.isTaken, !call.service.isForTokens {
+      taken(Push(call, at: world.seconds, from: place))
+    }
+    if call.delay > 1 {
+      let end = world.seconds + call.delay
+      witness.pace.slowUntil[place] = max(witness.pace.slowUntil[place] ?? 0, end)
+    }
   }
 
   /// One clock that is set wrong spoils no token, be it the machine's or the database's.
