@@ -10,6 +10,7 @@ package final class NodeProcess: @unchecked Sendable {  // owner: the world's th
   let store: SimulatedStore
   let link: ProcessLink
   let hub: HubAssembly<LifeGateways>
+  let limits: DispatchLimits
   private let world: World
   private let log: HubLog
   private(set) var isStarted = false
@@ -44,7 +45,16 @@ package final class NodeProcess: @unchecked Sendable {  // owner: the world's th
     limits.pageSize = plan[.page]
     limits.window = Double(plan[.window])
     limits.claimedParts = plan[.parts]
+    if plan[.held] < limits.targets {
+      limits.targets = plan[.held]
+      limits.laneTargets = max(1, plan[.held] / 4)
+      limits.laneBacklog = max(1, plan[.held] / 4)
+      limits.retryTargets = max(1, plan[.held] / 2)
+      limits.pagesPerNotification = 2
+      limits.waitingParts = max(8, plan[.parts])
+    }
     limits.keeping = plan[.outcomes] == 1 ? .all : .failures
+    self.limits = limits
     log = HubLog(now: hubClock.now) { report($0) }
     hub = HubAssembly(
       store: store, machine: hubClock, random: random, dispatch: limits,

@@ -36,6 +36,8 @@ package struct Plan: Equatable, Sendable {
     case window
     /// Parts of notifications that a node works on at a time.
     case parts
+    /// Targets that a node holds in memory; its other limits are as much smaller than usual.
+    case held
     /// A value of ``World/Order``.
     case order
     /// Whether the outcome of each device is kept.
@@ -58,6 +60,7 @@ package struct Plan: Equatable, Sendable {
       case .page: 4
       case .window: 1_800
       case .parts: 256
+      case .held: 64_000
       case .order, .outcomes, .drift: 0
       case .latency: 100
       case .synchronous: 1
@@ -73,6 +76,7 @@ package struct Plan: Equatable, Sendable {
       case .devices, .page: 1...1_000
       case .window: 1...604_800
       case .parts: 1...65_536
+      case .held: 4...64_000
       case .order: 0...World.Order.allCases.count - 1
       case .outcomes, .synchronous: 0...1
       case .drift: 0...100_000

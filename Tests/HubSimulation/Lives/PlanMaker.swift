@@ -58,6 +58,7 @@ package struct PlanMaker {
     plan.measures[.drift] = draw.pick([(0, 1), (200, 2)])
     plan.measures[.latency] = draw.pick([(100, 4), (20, 1), (1_000, 1)])
     plan.measures[.synchronous] = draw.pick([(1, 4), (0, 1)])
+    if draw.oneIn(3) { plan.measures[.held] = plan[.page] * draw.pick([4, 6, 12]) }
     plan.measures[.platforms] = draw.pick([(2, 2), (4, 1)])
   }
 

@@ -17,6 +17,7 @@ extension Life {
     switch call {
     case "beat": processes.first { $0.place == link.place }?.heardAt = world.seconds
     case "accept", "releaseSchedules", "claimWork", "checkpoint", "abort", "cancelSchedule":
+      witness.quietSince = nil
       for row in state.notifications.after(witness.lastNumber) { see(row) }
       look(at: state)
     default: break
@@ -78,6 +79,12 @@ extension Life {
         abandoned += count
       }
     }
+    let (rows, meant) = (
+      row.parts.reduce(0) { $0 + $1.retries.count + $1.counts.values.reduce(0, +) },
+      seen.handles.values.reduce(0) { $0 + $1.count }
+    )
+    expect(
+      .bounded, rows <= meant, "\(seen.line) has \(rows) outcomes and retries for \(meant) devices")
     if abandoned > seen.abandoned {
       if seen.abandoned == 0, let since = seen.owedSince, !hasUnseenStep(state) {
         let age = world.seconds - since
@@ -188,7 +195,16 @@ extension Life {
       witness.watchStep(state)
       watchRequests()
       watchWork(state)
-      if Int(world.seconds) % 2 == 0 { for process in processes { askHealth(process) } }
+      if Int(world.seconds) % 2 == 0 {
+        for process in processes {
+          askHealth(process)
+          askHeld(process)
+        }
+      }
+      let isQuiet =
+        clientsUnderWay == 0
+        && state.notifications.active.allSatisfy { $0.record.state == .scheduled }
+      witness.quietSince = isQuiet ? witness.quietSince ?? world.seconds : nil
       watch()
     }
   }
@@ -281,6 +297,45 @@ extension Life {
       }
     }
   }
+
+  /// What a node holds is bounded by its limits, and by what is accepted and unfinished.
+  private func askHeld(_ process: NodeProcess) {
+    let calm = 20.0
+    guard isAble(process, for: calm) else { return }
+    world.after(0, at: process.place) { [self] in
+      Task { [self] in
+        let held = await process.hub.dispatcher.status()
+        guard !world.isClosing, isAble(process, for: calm) else { return }
+        let parts = database.state.notifications.active.flatMap(\.parts).filter { !$0.isDone }
+        let timers = world.sleeperCount(of: process.place)
+        let calls = network.underWay[process.place]?.values.reduce(0, +) ?? 0
+        let sending = held.lanes.reduce(0) { $0 + $1.inFlight }
+        let asked = requests.values.count { $0.place == process.place }
+        let waiting = held.lanes.map(\.waiting).max() ?? 0
+        let limits = process.limits
+        let text =
+          "node \(process.place) has \(timers) timers, \(calls) calls of its database, \(held.targets) "
+          + "targets, \(sending) under way, \(waiting) behind them, \(held.notifications) parts and "
+          + "\(held.retries) retries; there are \(parts.count) parts and \(asked) requests"
+        expect(
+          .bounded,
+          held.targets <= limits.targets && sending <= held.targets + limits.retryTargets
+            && waiting <= 4 * limits.laneBacklog + limits.pageSize
+            && held.notifications <= parts.count + 1
+            && timers <= Self.idleTimers + 2 + held.notifications + sending + asked
+            && calls <= Self.idleCalls + 4 * (held.notifications + asked), text)
+        guard let since = witness.quietSince, world.seconds - since >= calm else { return }
+        expect(
+          .bounded,
+          timers <= Self.idleTimers && calls <= Self.idleCalls && held.targets == 0
+            && held.notifications == 0 && held.retries == 0, "nothing is to be done, and " + text)
+      }
+    }
+  }
+
+  /// For the heartbeat, health, upkeep and the dispatcher; and what these ask of the database.
+  private static let idleTimers = 4
+  private static let idleCalls = 3
 
   private func hasUnseenStep(_ state: SimulatedDatabase.State) -> Bool {
     witness.watchStep(state)
@@ -458,10 +513,13 @@ extension Life {
   }
 
   private func judgeRest(_ state: SimulatedDatabase.State) {
-    for process in processes {
-      let count = world.sleeperCount(of: process.place)
-      expect(.bounded, count <= 60, "node \(process.place) has \(count) timers when all is done")
-    }
+    let living = state.nodes.count { !$0.isDead }
+    expect(
+      .bounded, living <= machines.count,
+      "there are \(living) nodes, and \(machines.count) have begun")
+    expect(
+      .bounded, state.keys.count <= witness.notifications.count,
+      "there are \(state.keys.count) keys of \(witness.notifications.count) notifications")
     for hub in state.hubs {
       let rows = state.statistics[.init(hub: hub.id, period: .hour)] ?? Table()
       let noted = rows.reduce(0) { $0 + $1.point.outcomes.values.reduce(0, +) }

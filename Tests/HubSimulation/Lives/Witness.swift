@@ -79,6 +79,8 @@ struct Witness {
   /// When, and by which process, the only hub's credential for a service was last set right; none
   /// once somebody begins to change it.
   var righted: [SimulatedService: (at: Double, by: Place)] = [:]
+  /// Since when nothing has been asked for and nothing is to be delivered, in seconds.
+  var quietSince: Double?
   /// A push service has called living handles dead.
   var isSlandered = false
 
