@@ -30,7 +30,9 @@ package enum Act: String, CaseIterable, Sendable {
   case deleteHub
   case createHub
   case erase
-  /// subject: 0 the count of an audience, 1 statistics, 2 feedback, 3 states of credentials, 4 hubs
+  /// What operators read. subject: 0 the count of an audience, 1 statistics, 2 feedback, 3 states of
+  /// credentials, 4 hubs, 5 activity, 6 devices, 7 notifications; of the last notification 8 progress,
+  /// 9 errors, 10 why a device got it or not
   case look
 
   // What goes wrong with processes and machines.
@@ -136,7 +138,8 @@ package enum Act: String, CaseIterable, Sendable {
     case "kind": 0...(plan[.platforms] > 2 ? 4 : 2)
     case "template", "keyless", "answer", "reason", "server": 0...1
     case "ways", "how": 0...2
-    case "state", "subject": 0...4
+    case "state": 0...4
+    case "subject": 0...10
     case "expression": 0...9
     case "call": 0...StoreCalls.names.count - 1
     case "error": 0...StoreCalls.errors.count - 1

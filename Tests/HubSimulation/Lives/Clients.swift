@@ -255,7 +255,7 @@ extension Life {
     }
     if what.act == .schedule {
       // By what the client takes for the time, and the same in every repeat.
-      let due = World.start.addingTimeInterval(2 + Double(what.at + what[3]) / 1_000)
+      let due = World.start.addingTimeInterval(Self.due(what))
       headers.append(("ServiceBusNotification-ScheduleTime", due.formatted(.iso8601)))
     }
     let (fields, name, act, isDirect) = (headers, Names.hub(hub), what.act, direct)
@@ -348,6 +348,8 @@ extension Life {
       guard reply.isValue else { return }
       note("\(line[0]) is aborted")
       ledger.sends[line[0]]?.abortedAt = world.seconds
+      let isOpen = database.state.notifications.active.contains { $0.record.id == id }
+      if isOpen { witness.openAborts.insert(line[0]) }
     }
   }
 
@@ -408,6 +410,8 @@ extension Life {
 
   private func look(_ line: Plan.Line) async {
     let (name, subject) = (Names.hub(line[0]), line[1])
+    let last = ledger.sends.filter { $0.value.hub == line[0] }.max { $0.key < $1.key }?.value.ids
+      .last
     _ = await insist(line, tries: 1) { service in
       let hub = try await service.hub(named: name)
       switch subject {
@@ -415,7 +419,23 @@ extension Life {
       case 1: _ = try await service.statistics(hub: hub, .init())
       case 2: _ = try await service.feedbackHours(hub: hub)
       case 3: _ = try await service.credentialStates(hub: hub)
-      default: _ = try await service.hubs()
+      case 4: _ = try await service.hubs()
+      case 5: _ = try await service.activity(.init(), hub: hub, after: nil, limit: 5)
+      case 6:
+        _ = try await service.installations(
+          hub: hub, .init(asOf: service.clock.now()), after: nil, limit: 5)
+      case 7:
+        _ = try await service.notifications(
+          hub: hub, .init(), in: .newestFirst, after: nil, limit: 5)
+      default:
+        guard let last else { return }
+        switch subject {
+        case 8: _ = try await service.progress(of: last, hub: hub)
+        case 9: _ = try await service.errors(of: last, hub: hub, after: 0, limit: 5)
+        default:
+          _ = try await service.explain(
+            last, hub: hub, device: .installation(Names.device(subject)))
+        }
       }
     }
   }

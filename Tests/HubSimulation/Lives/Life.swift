@@ -227,10 +227,11 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
       network.cut(index, for: seconds, .init(rawValue: line[2]) ?? .both)
     case .step:
       steppedAt = world.seconds
-      if index < 0 { witness.beginStep(database.state) }
+      if index < 0 { beginStep() }
       if abs(line[1]) >= 60_000 {
         witness.stepped.insert(index < 0 ? -1 : index % clocks.count)
-        for process in processes where index < 0 && !process.isStarted {
+        for process in processes where index < 0 && !(process.isStarted && process.store.isSettled)
+        {
           witness.hadWrongDatabase.insert(process.place)
         }
       }
@@ -324,6 +325,11 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
     processes[machine].wokeAt = world.seconds
   }
 
+  private func beginStep() {
+    let knowing = processes.filter { !$0.isDead && $0.store.isSettled }.map(\.store.nodeID)
+    witness.beginStep(database.state, knowing: Set(knowing))
+  }
+
   private func disturb(_ process: NodeProcess, for seconds: Double) {
     witness.isDisturbed = true
     process.disturbedAt = max(process.disturbedAt, world.seconds + seconds)
@@ -379,7 +385,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
     network.heal()
     services.heal()
     steppedAt = world.seconds
-    witness.beginStep(database.state)
+    beginStep()
     for clock in clocks + [databaseClock] { clock.setRight() }
     for (machine, hold) in held.sorted(by: { $0.key < $1.key }) { release(machine, from: hold.act) }
     for process in processes { disturb(process, for: 0) }
@@ -391,9 +397,19 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
     }
   }
 
+  /// Schedules that were cancelled would have been sent by then.
+  private var cancelledUntil: Double {
+    plan.lines.filter { ledger.sends[$0.id]?.cancelledAt != nil }.map { Self.due($0) + 7 }.max()
+      ?? 0
+  }
+
+  /// When a schedule is due, by what its client takes for the time.
+  static func due(_ line: Plan.Line) -> Double { 2 + Double(line.at + line[3]) / 1_000 }
+
   /// Nothing is left to be done or told.
   private var isDone: Bool {
-    clientsUnderWay == 0 && held.isEmpty && processes.allSatisfy(\.isRunning)
+    world.seconds >= cancelledUntil && clientsUnderWay == 0 && held.isEmpty
+      && processes.allSatisfy(\.isRunning)
       && database.state.notifications.allSatisfy { $0.record.state.isFinal }
   }
 

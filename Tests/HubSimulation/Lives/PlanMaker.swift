@@ -141,7 +141,7 @@ package struct PlanMaker {
       _ = add(.credential, [hub, platform, state], at: at)
     case .deleteHub, .createHub: _ = add(act, [hub], at: at)
     case .erase: _ = add(.erase, [hub, 1 + draw.below(3)], at: at)
-    case .look: _ = add(.look, [hub, draw.below(5)], at: at)
+    case .look: _ = add(.look, [hub, draw.below(11)], at: at)
     default: break
     }
   }

@@ -88,11 +88,14 @@ extension Life {
       witness.pace.unheard[place] = world.seconds
       // It may have been acted on, as may what else was under way on its connection.
       witness.isDisturbed = true
+      witness.unheard[call.service, default: 0] += 1
     }
     if call.isTaken, !call.service.isForTokens {
       taken(Push(call, at: world.seconds, from: place))
     }
     if call.delay > 1 {
+      // The others of its batch are sent when this one is answered.
+      witness.pace.unheard[place] = world.seconds
       let end = world.seconds + call.delay
       witness.pace.slowUntil[place] = max(witness.pace.slowUntil[place] ?? 0, end)
     }
@@ -112,7 +115,7 @@ extension Life {
   }
 
   /// Whether what a process knows has come to it, and what it does is its own will, since a moment.
-  private func isItself(_ place: Place, since moment: Double) -> Bool {
+  func isItself(_ place: Place, since moment: Double) -> Bool {
     guard let process = processes.first(where: { $0.place == place }) else { return false }
     return process.isRunning && process.disturbedAt < moment - Self.heed
       && witness.pace.unheard[place].map { $0 < moment - Self.patience } ?? true

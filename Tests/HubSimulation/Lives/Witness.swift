@@ -22,6 +22,9 @@ struct Witness {
     var handles: [String: Set<RegistrationID>] = [:]
     /// The last epoch of each part.
     var epochs: [Int: Int64] = [:]
+    /// As often was a part claimed on lines of time that the database has lost.
+    var lostClaims: Int64 = 0
+    var claims: Int64 { lostClaims + (epochs.values.max() ?? 0) }
     /// How many were given up, and when the last of them was.
     var abandoned = 0
     var gaveUpAt = 0.0
@@ -45,6 +48,11 @@ struct Witness {
   /// What was sent to a handle for a line, and how often.
   var pushes: [PushPlace: [String: Int]] = [:]
   var pushPlaces: [String: PushPlace] = [:]
+  /// How often nobody heard what became of a push; others of its connection may be lost with it.
+  var unheard: [SimulatedService: Int] = [:]
+  /// Lines that were aborted while there was something to send, and those of them that were sent on.
+  var openAborts: Set<Int> = []
+  var lateAborts: Set<Int> = []
   /// Parts that no process works on, and since when.
   var idle: [String: Double] = [:]
   /// Hubs of which somebody has tried to erase a user.
@@ -58,7 +66,7 @@ struct Witness {
   var hasGoneBack: Bool { wentBackAt != nil }
   /// The database's time of day has gone on by so much that keys of repeats are over.
   var hasSkippedDays = false
-  /// The nodes that lived when the database's clock was last set, with their heartbeats by then;
+  /// The nodes that lived and knew the time when the database's clock was last set, with their heartbeats by then;
   /// `nil` once one of them has seen it.
   var stepWatchers: [Int64: Int64]?
   /// The database's clock was set while no node lived to see it, which counts as time that passed
@@ -97,10 +105,13 @@ struct Witness {
   func hasTurned(since moment: Double) -> Bool { isTurning || turnedAt >= moment }
 
   /// Somebody sets the database's clock.
-  mutating func beginStep(_ state: SimulatedDatabase.State) {
+  /// - Parameter knowing: The nodes that know what time it was.
+  mutating func beginStep(_ state: SimulatedDatabase.State, knowing: Set<Int64>) {
     if stepWatchers != nil { hasUnseenStep = true }
     stepWatchers = Dictionary(
-      uniqueKeysWithValues: state.nodes.filter { !$0.isDead }.map { ($0.number, $0.beats) })
+      uniqueKeysWithValues: state.nodes.filter { !$0.isDead && knowing.contains($0.number) }.map {
+        ($0.number, $0.beats)
+      })
   }
 
   /// Looks whether a node that lived before the last step has seen it.
@@ -133,6 +144,7 @@ struct Witness {
         lost.insert(seen.line)
         notifications[number] = nil
       } else {
+        notifications[number]?.lostClaims = seen.claims
         notifications[number]?.epochs = [:]
         notifications[number]?.abandoned = 0
         if row?.record.state == .scheduled {
