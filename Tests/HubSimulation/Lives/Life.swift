@@ -365,6 +365,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
     world.after(seconds, at: World.clients) { [unowned self] in
       note("the database is what it was at \(copy.seconds) s")
       database.restore(copy.state, isElsewhere: line[2] == 1)
+      if line[2] == 1 { witness.hasMoved = true }
       // Nobody has copies of what is lost.
       copies = copies.filter { $0.value.seconds <= copy.seconds }
       firstCommit = database.state.commit

@@ -17,7 +17,9 @@ package final class NodeProcess: @unchecked Sendable {  // owner: the world's th
   /// Killed, or ended.
   private(set) var isDead = false
   /// When something last kept it from running or from reaching its database, in seconds.
-  var disturbedAt = 0.0
+  var disturbedAt = 0.0 { didSet { isUndisturbed = false } }
+  /// Nothing has done so since it began.
+  private(set) var isUndisturbed = true
   /// Since when it has been cut off from its database; `nil` while it is not.
   var cutOffSince: Double?
   /// When it last began, or went on after standing still.
@@ -82,7 +84,9 @@ package final class NodeProcess: @unchecked Sendable {  // owner: the world's th
           run(clock)
           try? await hub.dispatcher.start()
           isStarted = true
+          let wasUndisturbed = isUndisturbed
           disturbedAt = world.seconds
+          isUndisturbed = wasUndisturbed
         })
     }
   }

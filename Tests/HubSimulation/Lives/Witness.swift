@@ -84,6 +84,10 @@ struct Witness {
   var pace = PaceRecords()
   /// The last commit whose registrations were looked at for ``Life/widenAudiences(_:)``.
   var widenedAt: Int64 = 0
+  /// The database stands on another server, where commits have other numbers.
+  var hasMoved = false
+  /// How often in a row a process held more than there is to do.
+  var heldMore: [Place: Int] = [:]
   /// When, and by which process, the only hub's credential for a service was last set right; none
   /// once somebody begins to change it.
   var righted: [SimulatedService: (at: Double, by: Place)] = [:]
