@@ -230,8 +230,8 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
       if index < 0 { beginStep() }
       if abs(line[1]) >= 60_000 {
         witness.stepped.insert(index < 0 ? -1 : index % clocks.count)
-        for process in processes where index < 0 && !(process.isStarted && process.store.isSettled)
-        {
+        for process in processes
+        where index < 0 && !(isAble(process, for: 0) && process.store.isSettled) {
           witness.hadWrongDatabase.insert(process.place)
         }
       }
@@ -333,6 +333,8 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
   private func disturb(_ process: NodeProcess, for seconds: Double) {
     witness.isDisturbed = true
     process.disturbedAt = max(process.disturbedAt, world.seconds + seconds)
+    // It may be another node when it is back, and then asks the database for the time.
+    if witness.stepped.contains(-1), seconds > 5 { witness.hadWrongDatabase.insert(process.place) }
   }
 
   /// A standby that has not received the last commits takes over.

@@ -86,6 +86,8 @@ struct Witness {
   var widenedAt: Int64 = 0
   /// The database stands on another server, where commits have other numbers.
   var hasMoved = false
+  /// How many notifications were accepted, those included that the database has no more.
+  var accepted = 0
   /// How often in a row a process held more than there is to do.
   var heldMore: [Place: Int] = [:]
   /// When, and by which process, the only hub's credential for a service was last set right; none
