@@ -388,8 +388,8 @@ package actor Dispatcher {
     case .released(let found, let next): takeReleased(found, next: next)
     case .credentials(let found): takeCredentials(found)
     case .replaced(let lane, let credential):
-      _ = lanes.use(credential, for: lane)
       schedule.replaced(lane)
+      use(credential, for: lane)
     case .broughtBack(let lane, let count): takeBroughtBack(lane, count)
     case .news(let heard, let told): takeNews(heard, told: told)
     case .gone(let number): forget(number)
@@ -474,7 +474,7 @@ package actor Dispatcher {
     _ parts: [(key: PartKey, part: PagePart)]
   ) -> [DispatchSchedule.Part] {
     parts.map { key, part in
-      if lanes.use(part.credential, for: part.lane) { schedule.replaced(part.lane) }
+      use(part.credential, for: part.lane)
       schedule.assign(part.lane, to: part.gateway.pool)
       return .init(key: key, lane: part.lane, targets: part.batch.requests.count)
     }
@@ -497,7 +497,7 @@ package actor Dispatcher {
 
   /// A part that had waited was sent with a newer credential than its page was read with.
   private func redirect(_ lane: LaneKey, _ settlement: PartSettlement) {
-    if lanes.use(settlement.credential, for: lane) { schedule.replaced(lane) }
+    use(settlement.credential, for: lane)
     schedule.assign(lane, to: settlement.pool)
   }
 
@@ -870,23 +870,29 @@ package actor Dispatcher {
     work.nodes.set(heard.nodes)
     // The node that was asked to has only told the store.
     for id in heard.aborted { for number in jobs.numbers(of: id) { abort(number) } }
-    let words = heard.words.filter { lanes.believes($0, at: now) }
+    let words = lanes.hear(heard.words, at: now)
     let refused = Set(words.lazy.filter { $0.kind == .refused }.map(\.lane))
     for lane in heard.lifted.union(adopted.subtracting(refused)) {
       lanes.succeed(lane)
       schedule.lift(lane)
     }
-    adopted = refused
-    for word in words {
-      schedule.adopt(word.kind, of: word.lane, count: word.count, until: word.time)
-      if word.kind == .refused, lanes.refusal(of: word.lane) == nil {
-        lanes.refuse(word.lane, PushResult(outcome: .invalidCredentials, reason: word.reason))
-      }
-    }
+    adopted = []
+    adopt(words)
     // What was removed here between the alarm and this moment is in doubt as well.
     let doubted = lanes.take(alarms: words.filter { $0.kind == .alarm })
     for (lane, since) in doubted.sorted(by: { $0.key < $1.key }) {
       bringBack(lane, since: since)
+    }
+  }
+
+  /// Lets lanes rest as other nodes have been asked to.
+  private func adopt(_ words: [LaneWord]) {
+    for word in words {
+      schedule.adopt(word.kind, of: word.lane, count: word.count, until: word.time)
+      guard word.kind == .refused else { continue }
+      adopted.insert(word.lane)
+      guard lanes.refusal(of: word.lane) == nil else { continue }
+      lanes.refuse(word.lane, PushResult(outcome: .invalidCredentials, reason: word.reason))
     }
   }
 
@@ -920,9 +926,14 @@ package actor Dispatcher {
 
   private func takeCredentials(_ found: [LaneKey: Date?]) {
     credentials.finish()
-    for (lane, credential) in found where lanes.use(credential, for: lane) {
-      schedule.replaced(lane)
-    }
+    for (lane, credential) in found { use(credential, for: lane) }
+  }
+
+  /// Notes which credential a lane has. Other nodes may have spoken of a new one already.
+  private func use(_ credential: Date?, for lane: LaneKey) {
+    guard lanes.use(credential, for: lane) else { return }
+    schedule.replaced(lane)
+    adopt(lanes.heard(of: lane, at: clock.steady()))
   }
 
   // MARK: Status

@@ -24,6 +24,8 @@ struct LaneRecords {
   private var guards: [LaneKey: DeadHandleGuard] = [:]
   /// Alarms of other nodes.
   private var told: [LaneKey: Alarm] = [:]
+  /// The words of other nodes as of the last look, of whichever credential.
+  private var heard: [LaneWord] = []
   /// When a push last succeeded, where nodes share the work.
   private var successes: [LaneKey: Date] = [:]
 
@@ -36,6 +38,7 @@ struct LaneRecords {
   mutating func use(_ credential: Date?, for lane: LaneKey) -> Bool {
     guard credentials[lane] != credential else { return false }
     credentials[lane] = credential
+    successes[lane] = nil
     replaced(lane)
     return true
   }
@@ -172,6 +175,19 @@ extension LaneRecords {
     guard isCurrent(word.credential, of: word.lane) else { return false }
     guard word.kind == .refused, let success = successes[word.lane] else { return true }
     return now.timeIntervalSince(success) >= Self.trust
+  }
+
+  /// Takes the words of other nodes in the place of those before.
+  /// - Returns: Those that count here.
+  mutating func hear(_ words: [LaneWord], at now: Date) -> [LaneWord] {
+    heard = words
+    return words.filter { believes($0, at: now) }
+  }
+
+  /// The words of other nodes about the credential that a lane has now. They may have come before
+  /// this node knew of that credential, and did not count then.
+  mutating func heard(of lane: LaneKey, at now: Date) -> [LaneWord] {
+    heard.filter { $0.lane == lane && believes($0, at: now) }
   }
 
   /// Takes the alarms of other nodes in the place of those before.

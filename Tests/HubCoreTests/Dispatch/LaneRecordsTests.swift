@@ -69,6 +69,27 @@ struct LaneRecordsTests {
     #expect(records.alarm(of: Self.lane) == nil)
   }
 
+  @Test("what another node says of a credential counts once the lane has that credential")
+  func heardEarly() {
+    var records = LaneRecords(deadHandleShare: 0.3)
+    let new = Self.now + 9
+    let words = [LaneWord.Kind.pause, .refused].map {
+      LaneWord(Self.lane, $0, credential: new, time: Self.now + 60)
+    }
+    _ = records.use(Self.now, for: Self.lane)
+    records.noteSuccess(Self.lane, at: Self.now)
+    let early = records.hear(words, at: Self.now + 1)
+    #expect(early.isEmpty)
+    _ = records.use(new, for: Self.lane)
+    let late = records.heard(of: Self.lane, at: Self.now + 2)
+    #expect(late == words, "the push that succeeded was sent with the other credential")
+    let other = records.heard(of: LaneKey(hub: 2, platform: .apns), at: Self.now + 2)
+    #expect(other.isEmpty)
+    _ = records.hear([], at: Self.now + 3)
+    let after = records.heard(of: Self.lane, at: Self.now + 3)
+    #expect(after.isEmpty, "it is not said any more")
+  }
+
   @Test("the moment that a word names is the same however often it is told")
   func wholeSeconds() {
     func time(_ kind: LaneWord.Kind, _ seconds: Double) -> Double {
