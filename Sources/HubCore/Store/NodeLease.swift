@@ -54,6 +54,8 @@ package struct NodeLease: Sendable {
   private let lease: TimeInterval
   private var heardAt: Date?
   private var reading: Reading?
+  /// The step that the last heartbeat has told of, in seconds, and the sum of all by then.
+  private var toldStep: (ahead: TimeInterval, steps: Int64)?
   /// Whether ``steady(at:)`` is the time that the other nodes share: not before it is known that the
   /// first reading did not come between a step of the database's clock and a node that tells of it.
   package private(set) var isSettled = false
@@ -96,6 +98,7 @@ package struct NodeLease: Sendable {
       follow(new)
     } else {
       reading = new
+      toldStep = nil
       isSettled = isShared(new, beside: others.filter { !dead.contains($0) })
     }
     return dead
@@ -180,8 +183,12 @@ package struct NodeLease: Sendable {
   /// - Parameter id: The number under which the heartbeat was taken.
   package func step(in new: Reading, as id: Int64) -> Int64? {
     guard isSettled, self.id == id, let old = reading, let ahead = ahead(new) else { return nil }
-    let isStep = abs(ahead) > max(Self.leastStep, old.uncertainty + new.uncertainty)
-    return isStep ? Int64((ahead * 1000).rounded()) : nil
+    let least = max(Self.leastStep, old.uncertainty + new.uncertainty)
+    guard abs(ahead) > least else { return nil }
+    // Another node has taken the step back: to that one the database's clock goes on as before, and it
+    // was this machine's that stood still. To tell of it again would go on for ever.
+    if let told = toldStep, told.steps != new.steps, abs(ahead - told.ahead) <= least { return nil }
+    return Int64((ahead * 1000).rounded())
   }
 
   /// How far a reading is ahead of what is expected, less what other nodes have told of: a second step
@@ -196,7 +203,11 @@ package struct NodeLease: Sendable {
       return
     }
     // It goes on as before until the step has been told.
-    guard step(in: new, as: id) == nil else { return }
+    if let step = step(in: new, as: id) {
+      toldStep = (ahead, new.steps + step)
+      return
+    }
+    toldStep = nil
     let uncertainty = old.uncertainty + new.uncertainty
     if abs(ahead) > max(Self.tolerance, uncertainty) || new.uncertainty < old.uncertainty / 2
       || new.steps != old.steps

@@ -156,6 +156,25 @@ struct NodeLeaseTests {
     #expect(now(at: 2) == Self.hour && steady(at: 2) == Self.hour, "as the others, who went on")
   }
 
+  @Test("a node follows the others when they take back the step that it has told of")
+  mutating func takenBack() {
+    _ = beat(at: 0)
+    // Its machine stood still with its clock, and nobody has missed it.
+    #expect(beat(at: 2, ahead: 2).step == 2000)
+    #expect(beat(at: 4, ahead: 2, steps: 0).step == nil)
+    #expect(now(at: 4) == 2 && steady(at: 4) == 2)
+    #expect(beat(at: 6, ahead: Self.hour + 2).step == Int64(Self.hour * 1000))
+  }
+
+  @Test("a step that follows another of its size is told as well")
+  mutating func sameStep() {
+    _ = beat(at: 0)
+    #expect(beat(at: 2, ahead: 60).step == 60_000)
+    #expect(beat(at: 4, ahead: 120, steps: 60).step == 60_000)
+    #expect(beat(at: 6, ahead: 120, steps: 120).step == nil)
+    #expect(now(at: 6) == 120 && steady(at: 6) == 0)
+  }
+
   @Test(
     "a node that comes after a step of which nobody has told waits until the elder has",
     arguments: [-hour, -6, 6, hour])
