@@ -120,7 +120,7 @@ extension Life {
       }
       if case .refused = reply { return }
       witness.erasedHubs.insert(hub)
-      ledger.erase(
+      ledger.remove(
         user: user, hub: hub, since: began, at: world.seconds, isCertain: reply.isValue)
     case .look: await look(line)
     default: break
@@ -396,11 +396,8 @@ extension Life {
     ledger.hubs[line[0], default: Told(false)]
       .note(isMade, since: began, at: world.seconds, isCertain: reply.isValue)
     if !isMade {
-      for place in ledger.devices.keys.sorted() where place.hub == line[0] {
-        ledger.note(
-          place, handle: nil, tags: nil, user: nil, since: began, at: world.seconds,
-          isCertain: reply.isValue)
-      }
+      ledger.remove(
+        user: nil, hub: line[0], since: began, at: world.seconds, isCertain: reply.isValue)
       for key in ledger.registrations.keys where ledger.registrations[key]?.hub == line[0] {
         ledger.registrations[key]?.isThere
           .note(false, since: began, at: world.seconds, isCertain: reply.isValue)

@@ -39,6 +39,20 @@ struct Ledger {
     var isDoubtful = false
   }
 
+  /// Devices of a hub that were removed at once.
+  private struct Removal {
+    let hub: Int
+    /// `nil`: all of the hub.
+    let user: Int?
+    let begin: Double
+    var end: Double
+    var isCertain: Bool
+
+    /// Until when it may be done.
+    var last: Double { isCertain ? end : end + Told<Int?>.straggling }
+  }
+
+  private var removals: [Removal] = []
   var devices: [DevicePlace: Device] = [:]
   /// By the line that made it.
   var registrations: [Int: Registration] = [:]
@@ -57,6 +71,10 @@ struct Ledger {
     }
     for key in registrations.keys { registrations[key]?.isThere.doubt(since: moment, at: now) }
     for key in hubs.keys { hubs[key]?.doubt(since: moment, at: now) }
+    for index in removals.indices where removals[index].last >= moment {
+      removals[index].isCertain = false
+      removals[index].end = max(removals[index].end, now)
+    }
     for (key, send) in sends {
       if send.answeredAt >= moment { sends[key]?.isDoubtful = true }
       if let at = send.cancelledAt, at >= moment { sends[key]?.cancelledAt = nil }
@@ -64,7 +82,19 @@ struct Ledger {
     }
   }
 
+  /// A device was written, or removed by its own name.
   mutating func note(
+    _ place: DevicePlace, handle: Int?, tags: Int?, user: Int?, since begin: Double, at end: Double,
+    isCertain: Bool
+  ) {
+    add(place, handle: handle, tags: tags, user: user, since: begin, at: end, isCertain: isCertain)
+    // One that was under way beside it, and was answered first, did not find it here.
+    for removal in removals where removal.hub == place.hub && removal.last >= begin {
+      apply(removal, to: place)
+    }
+  }
+
+  private mutating func add(
     _ place: DevicePlace, handle: Int?, tags: Int?, user: Int?, since begin: Double, at end: Double,
     isCertain: Bool
   ) {
@@ -80,15 +110,21 @@ struct Ledger {
     devices[place, default: Device()].tags.note(tags, since: begin, at: end, isCertain: isCertain)
   }
 
-  /// All devices of a user are gone, whichever they are.
-  mutating func erase(user: Int, hub: Int, since begin: Double, at end: Double, isCertain: Bool) {
-    for (place, device) in devices where place.hub == hub {
-      let users = device.user.possible
-      guard users.contains(user) else { continue }
-      note(
-        place, handle: nil, tags: nil, user: nil, since: begin, at: end,
-        isCertain: isCertain && users.count == 1)
-    }
+  /// Devices of a hub are gone, whichever they are: all of a user, or just all.
+  mutating func remove(
+    user: Int?, hub: Int, since begin: Double, at end: Double, isCertain: Bool
+  ) {
+    let removal = Removal(hub: hub, user: user, begin: begin, end: end, isCertain: isCertain)
+    removals.append(removal)
+    for place in devices.keys.sorted() where place.hub == hub { apply(removal, to: place) }
+  }
+
+  private mutating func apply(_ removal: Removal, to place: DevicePlace) {
+    let users = devices[place]?.user.possible ?? []
+    guard removal.user.map({ users.contains($0) }) ?? true else { return }
+    add(
+      place, handle: nil, tags: nil, user: nil, since: removal.begin, at: removal.end,
+      isCertain: removal.isCertain && (removal.user == nil || users.count == 1))
   }
 }
 

@@ -13,7 +13,7 @@ struct Told<Value: Hashable & Sendable>: Sendable {
 
   /// How long after its caller has given up a request may still be done, in seconds: it waits in a
   /// process that stands still, or for its database.
-  private static var straggling: Double { 200 }
+  static var straggling: Double { 200 }
 
   init(_ first: Value) { writes = [Write(value: first, begin: 0, end: 0, isCertain: true)] }
 
