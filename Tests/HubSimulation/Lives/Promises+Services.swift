@@ -224,8 +224,9 @@ extension Life {
     times.append(now)
     witness.pace.refusals[key, default: [:]][place] = times
     let late = times.filter { $0 > times[0] + Self.heed && $0 > now - 30 }
-    guard !late.isEmpty, !witness.hasTurned(since: times[0] - Self.heed),
-      isItself(place, since: times[0])
+    // A refusal after which no fresh token was to be had says nothing of the credential yet.
+    guard !late.isEmpty, !plan.lines.contains(where: { $0.act == .withhold }),
+      !witness.hasTurned(since: times[0] - Self.heed), isItself(place, since: times[0])
     else { return }
     expect(
       .pace, late.count <= 2,
