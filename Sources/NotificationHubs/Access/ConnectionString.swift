@@ -1,29 +1,33 @@
 import Wire
 
-/// Where a namespace is and a key to it, in the one line that portals show (docs/protocol/sas.md,
-/// section 1).
+/// The address of a namespace and a key to it, in the one-line format that portals show
+/// (docs/protocol/sas.md, section 1).
 ///
 /// ```swift
 /// let connection = try ConnectionString(
 ///   "Endpoint=sb://contoso-ns.servicebus.windows.net/;"
 ///     + "SharedAccessKeyName=DefaultListenSharedAccessSignature;SharedAccessKey=3Zk8…6A=")
 /// ```
-/// The name of the hub is given separately.
+/// The hub's name is not part of it and is given separately.
 public struct ConnectionString: Hashable, Sendable {
+  /// The address of the namespace.
   public let endpoint: ServiceEndpoint
   /// The name of the access policy.
   public let keyName: String
   /// The key as text; it is not decoded.
   public let key: String
 
+  /// Creates a connection string from its parts.
   public init(endpoint: ServiceEndpoint, keyName: String, key: String) {
     self.endpoint = endpoint
     self.keyName = keyName
     self.key = key
   }
 
-  /// Reads a connection string: parts in any order, names in any letter case, blanks round names
-  /// and values, other parts passed over.
+  /// Parses a connection string. Parts may come in any order, names may have any letter case,
+  /// blanks around names and values are ignored, and so are unknown parts.
+  ///
+  /// - Throws: ``ConnectionStringError`` if a part is missing, malformed or repeated.
   public init(_ text: String) throws(ConnectionStringError) {
     var parts: [String: String] = [:]
     let segments = text.trimmingBlanks.split(separator: ";", omittingEmptySubsequences: true)
@@ -51,8 +55,8 @@ public struct ConnectionString: Hashable, Sendable {
       endpoint: parsed, keyName: try part("SharedAccessKeyName"), key: try part("SharedAccessKey"))
   }
 
-  /// The whole connection string, key included: three parts in the order that every client reads,
-  /// without a `;` at the end.
+  /// The whole connection string, including the key: three parts in the order that every client
+  /// reads, without a trailing `;`.
   public var text: String {
     "Endpoint=\(endpoint);SharedAccessKeyName=\(keyName);SharedAccessKey=\(key)"
   }
@@ -60,17 +64,20 @@ public struct ConnectionString: Hashable, Sendable {
 
 extension ConnectionString: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable
 {
-  /// Without the key; ``text`` has it.
+  /// The connection string without the key; ``text`` includes it.
   public var description: String {
     "Endpoint=\(endpoint);SharedAccessKeyName=\(keyName);SharedAccessKey=…"
   }
+  /// The same as ``description``, without the key.
   public var debugDescription: String { description }
+  /// A mirror without the key.
   public var customMirror: Mirror {
     Mirror(self, children: ["endpoint": endpoint, "keyName": keyName])
   }
 }
 
-/// Why a text is no connection string. It never holds the text itself, which may hold a key.
+/// The error thrown for an invalid connection string. It never contains the text itself, which may
+/// hold a key.
 public struct ConnectionStringError: Error, Hashable, Sendable, CustomStringConvertible {
   enum Fault: Hashable, Sendable {
     case missing(String)
@@ -86,6 +93,7 @@ public struct ConnectionStringError: Error, Hashable, Sendable, CustomStringConv
     if case .missing(let name) = fault { name } else { nil }
   }
 
+  /// A sentence that names the fault and the expected format.
   public var description: String {
     switch fault {
     case .missing(let name):

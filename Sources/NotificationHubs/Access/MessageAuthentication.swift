@@ -15,20 +15,22 @@ func messageAuthenticationCode(of message: [UInt8], key: [UInt8]) -> [UInt8] {
     var code = [UInt8](repeating: 0, count: 32)
     let written = HMAC(
       EVP_sha256(), key, Int32(clamping: key.count), message, message.count, &code, nil)
-    // Only an OpenSSL without SHA-256, or out of memory, gets here: no token may be made or taken.
+    // Reached only if OpenSSL lacks SHA-256 or is out of memory: no token may be minted or
+    // accepted.
     precondition(written != nil, "OpenSSL cannot compute HMAC-SHA-256")
     return code
   #endif
 }
 
-/// Tells byte strings apart: equal ones have equal digests, and nobody can find two others that do.
+/// A digest to tell byte strings apart: equal strings have equal digests, and collisions cannot be
+/// found.
 ///
-/// - Returns: 32 bytes, HMAC-SHA-256 under a key that everybody knows.
+/// - Returns: 32 bytes, HMAC-SHA-256 under a publicly known key.
 package func digest(of message: [UInt8]) -> [UInt8] {
   messageAuthenticationCode(of: message, key: Array("belfry".utf8))
 }
 
-/// Compares without telling by the time it takes how much is equal.
+/// Compares in constant time, so that the duration does not reveal how many bytes are equal.
 func isEqualInConstantTime(_ left: [UInt8], _ right: [UInt8]) -> Bool {
   guard left.count == right.count else { return false }
   var difference: UInt8 = 0

@@ -1,26 +1,34 @@
-/// The address of a namespace: a host that hubs live on.
+/// The address of a namespace: the host that serves its hubs.
 public struct ServiceEndpoint: Hashable, Sendable, CustomStringConvertible {
   /// The Azure clouds, by the suffix of their host names.
   public struct Cloud: Hashable, Sendable {
-    /// What follows the namespace's name and a dot.
+    /// The part of the host name that follows the namespace's name and a dot.
     public let suffix: String
+    /// A cloud with this host name suffix.
     public init(suffix: String) { self.suffix = suffix }
+    /// Azure's public cloud.
     public static let `public` = Cloud(suffix: "servicebus.windows.net")
+    /// Azure China.
     public static let china = Cloud(suffix: "servicebus.chinacloudapi.cn")
+    /// Azure for US government.
     public static let usGovernment = Cloud(suffix: "servicebus.usgovcloudapi.net")
+    /// Azure Germany.
     public static let germany = Cloud(suffix: "servicebus.cloudapi.de")
   }
 
-  /// Lower case; an IPv6 address stands in brackets.
+  /// The host name in lower case, or an IP address; an IPv6 address is in brackets.
   public let host: String
-  /// `nil` for that of the scheme.
+  /// The port; `nil` for the scheme's default.
   public let port: Int?
-  /// Whether connections are encrypted.
+  /// Whether connections use TLS.
   public let usesTLS: Bool
 
+  /// Creates an endpoint; the host is lower-cased.
+  ///
   /// - Parameters:
   ///   - host: A host name or an address, without scheme and port.
-  ///   - port: 1 to 65535.
+  ///   - port: 1 to 65535, or `nil` for the scheme's default.
+  ///   - usesTLS: Whether connections use TLS.
   public init(host: String, port: Int? = nil, usesTLS: Bool = true) {
     self.host = host.lowercased()
     self.port = port
@@ -32,13 +40,13 @@ public struct ServiceEndpoint: Hashable, Sendable, CustomStringConvertible {
     self.init(host: "\(namespace).\(cloud.suffix)")
   }
 
-  /// Reads the `Endpoint` part of a connection string: `sb://host[:port]/`.
+  /// Parses the `Endpoint` part of a connection string: `sb://host[:port]/`.
   ///
-  /// `sb` and `https` mean HTTPS, `http` means plain HTTP. So that a hub on the same machine needs
-  /// no certificate, `sb` means plain HTTP too when the host is a loopback address (`localhost`,
-  /// `*.localhost`, `127.…`, `[::1]`) and a port is given; write `https` for TLS there.
+  /// `sb` and `https` mean HTTPS, `http` means plain HTTP. `sb` also means plain HTTP if the host
+  /// is a loopback address (`localhost`, `*.localhost`, `127.…`, `[::1]`) and a port is given, so
+  /// that a hub on the same machine needs no certificate; write `https` for TLS there.
   ///
-  /// - Returns: `nil` when the text has another form.
+  /// - Returns: `nil` if the text has another form.
   public init?(parsing text: String) {
     guard let colon = text.firstRange(of: "://") else { return nil }
     let scheme = text[..<colon.lowerBound].lowercased()
@@ -87,12 +95,12 @@ public struct ServiceEndpoint: Hashable, Sendable, CustomStringConvertible {
 
   private var authority: String { port.map { "\(host):\($0)" } ?? host }
 
-  /// The base of every address: `https://host[:port]`, without a slash at its end.
+  /// The base URL of every request: `https://host[:port]`, without a trailing slash.
   public var url: String { (usesTLS ? "https://" : "http://") + authority }
 
   /// The `Endpoint` part of a connection string, with its trailing slash.
   public var description: String {
-    // `sb` wherever it reads back to the same endpoint: it is what other clients expect.
+    // `sb` wherever it parses back to the same endpoint: other clients expect it.
     let short = "sb://\(authority)/"
     return ServiceEndpoint(parsing: short) == self ? short : url + "/"
   }

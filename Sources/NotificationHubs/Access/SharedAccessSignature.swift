@@ -6,7 +6,7 @@ import Wire
   public import Foundation
 #endif
 
-/// A token that proves possession of a key for a resource until an instant (docs/protocol/sas.md,
+/// A token that proves possession of a key for a resource until it expires (docs/protocol/sas.md,
 /// section 2).
 ///
 /// ```swift
@@ -16,29 +16,30 @@ import Wire
 /// request.setValue(token.text, forHTTPHeaderField: "Authorization")
 /// ```
 public struct SharedAccessSignature: Hashable, Sendable {
-  /// The token as the `Authorization` header carries it. It is a secret until it expires.
+  /// The token as sent in the `Authorization` header. It is a secret until it expires.
   public let text: String
   /// The name of the access policy, decoded.
   public let keyName: String
-  /// The instant from which on it is worth nothing.
+  /// The time from which the token is no longer valid.
   public let expiresAt: Date
 
-  /// The resource as it stands in the token: what is signed, so never decoded and encoded again.
+  /// The resource exactly as the token spells it. The signature covers this text, so it is never
+  /// decoded and encoded again.
   package let rawResource: String
-  /// The expiry as it stands in the token.
+  /// The expiry exactly as the token spells it.
   package let rawExpiry: String
-  /// The `skn` field as it stands in the token.
+  /// The `skn` field exactly as the token spells it.
   package let rawKeyName: String
-  /// The signature, decoded; empty when it does not decode to 32 bytes.
+  /// The decoded signature; empty if it does not decode to 32 bytes.
   package let signature: [UInt8]
 
   /// Mints a token.
   ///
   /// - Parameters:
-  ///   - resource: The address that the token opens, with all below it.
+  ///   - resource: The URL that the token grants access to, with everything below it.
   ///   - keyName: The name of the access policy.
   ///   - key: The policy's primary or secondary key, as text.
-  ///   - expiresAt: Rounded down to a whole second.
+  ///   - expiresAt: The expiry, rounded down to a whole second.
   public init(resource: String, keyName: String, key: String, expiresAt: Date) {
     let seconds = Int64(min(max(expiresAt.timeIntervalSince1970.rounded(.down), 0), 1e15))
     rawResource = resource.percentEncoded
@@ -53,16 +54,17 @@ public struct SharedAccessSignature: Hashable, Sendable {
 
   static let scheme = "SharedAccessSignature"
 
-  /// The signature of a resource and an expiry as they stand in a token (docs/protocol/sas.md,
-  /// section 2.1).
+  /// Signs a resource and an expiry as a token spells them (docs/protocol/sas.md, section 2.1).
   package static func sign(rawResource: String, rawExpiry: String, key: String) -> [UInt8] {
     messageAuthenticationCode(of: Array("\(rawResource)\n\(rawExpiry)".utf8), key: Array(key.utf8))
   }
 
-  /// Reads a token: the value of an `Authorization` header.
+  /// Parses a token, the value of an `Authorization` header.
   ///
-  /// The fields may come in any order, unknown ones are passed over. Whether the signature is right
-  /// only the holder of the key can say.
+  /// The fields may come in any order, and unknown ones are ignored. The signature is not verified,
+  /// since that takes the key.
+  ///
+  /// - Throws: ``WireFormatError`` if the token is malformed.
   public init(parsing text: String) throws(WireFormatError) {
     let trimmed = text.trimmingBlanks
     guard let blank = trimmed.utf8.firstIndex(of: 0x20),
@@ -90,7 +92,7 @@ public struct SharedAccessSignature: Hashable, Sendable {
     rawExpiry = String(expiry)
     rawKeyName = String(name)
     keyName = String(name).percentDecoded
-    // More digits than fit are a date past all dates.
+    // An expiry with too many digits is clamped to a date beyond all others.
     expiresAt = Date(timeIntervalSince1970: min(Double(expiry) ?? 1e15, 1e15))
     signature = Self.decodedSignature(String(sig))
   }
@@ -100,7 +102,7 @@ public struct SharedAccessSignature: Hashable, Sendable {
   }
 
   private static func decodedSignature(_ raw: String) -> [UInt8] {
-    // Form decoding on the way turns a raw `+` into a blank.
+    // Form decoding along the way turns a raw `+` into a blank.
     let bytes = raw.percentDecoded.utf8.map { $0 == 0x20 ? UInt8(ascii: "+") : $0 }
     guard let decoded = Data(base64Encoded: Data(bytes)), decoded.count == 32 else { return [] }
     return Array(decoded)
@@ -110,20 +112,21 @@ public struct SharedAccessSignature: Hashable, Sendable {
 extension SharedAccessSignature: CustomStringConvertible, CustomDebugStringConvertible,
   CustomReflectable
 {
-  /// Without the signature; ``text`` has it.
+  /// The token without its signature; ``text`` includes it.
   public var description: String {
     "\(Self.scheme) sr=\(rawResource)&sig=…&se=\(rawExpiry)&skn=\(rawKeyName)"
   }
+  /// The same as ``description``, without the signature.
   public var debugDescription: String { description }
+  /// A mirror without the signature.
   public var customMirror: Mirror {
     Mirror(self, children: ["keyName": keyName, "expiresAt": expiresAt])
   }
 }
 
-/// What a server asks of a token (docs/protocol/sas.md, section 4).
+/// The checks that a server makes on a token (docs/protocol/sas.md, section 4).
 extension SharedAccessSignature {
-  /// The policy names to look for, the likeliest first: `skn` decoded, then with `+` read as a
-  /// blank.
+  /// The policy names to look up, likeliest first: `skn` decoded, then with `+` read as a blank.
   package var keyNameCandidates: [String] {
     guard rawKeyName.utf8.contains(UInt8(ascii: "+")) else { return [keyName] }
     let blanks = String(
@@ -131,7 +134,7 @@ extension SharedAccessSignature {
     return [keyName, blanks.percentDecoded]
   }
 
-  /// Whether the holder of this key made the token; takes equally long for every wrong signature.
+  /// Whether the token was made with this key. Takes the same time for every wrong signature.
   package func isSigned(with key: String) -> Bool {
     let right = Self.sign(rawResource: rawResource, rawExpiry: rawExpiry, key: key)
     return isEqualInConstantTime(right, signature)
@@ -142,18 +145,18 @@ extension SharedAccessSignature {
   /// Whether the token's resource is the requested one or contains it (docs/protocol/sas.md,
   /// section 4.1).
   ///
-  /// Some clients sign the URL as they send it, with its percent-escapes, others the decoded one:
-  /// the token's path is compared as it stands and decoded once more. Paths are cut into segments
-  /// first, so that an escaped slash never makes one.
+  /// Some clients sign the URL as they send it, with percent-escapes, others the decoded URL, so
+  /// the token's path is compared as it is and decoded once more. Paths are split into segments
+  /// first, so that an escaped slash never separates segments.
   ///
-  /// Letter case plays no role in the names of hubs and collections. Ids are told apart by it,
-  /// except for a token whose path has no capital at all: several clients lower-case all that they
-  /// sign.
+  /// Names of hubs and collections are compared without regard to letter case. Ids are
+  /// case-sensitive, except for a token whose path has no capital letter at all, because several
+  /// clients lower-case everything they sign.
   ///
   /// - Parameters:
   ///   - path: The path of the request as received, with or without query.
-  ///   - hosts: The names under which the server may be addressed, among them that of the request;
-  ///     ports and letter case play no role.
+  ///   - hosts: The names under which the server may be addressed, including that of the request;
+  ///     ports and letter case are ignored.
   package func covers(path: String, hosts: some Sequence<String>) -> Bool {
     let resource = Array(rawResource.percentDecoded.utf8)
     var authority = resource[...]
@@ -185,7 +188,7 @@ extension SharedAccessSignature {
       || Self.isEscapedByClients(covered) && isPrefix(covered.map(\.percentDecoded))
   }
 
-  /// Whether a segment has a capital letter, those of escapes (`%2F`) aside.
+  /// Whether a segment has a capital letter, not counting those of escapes (`%2F`).
   private static func hasCapital(_ segment: String) -> Bool {
     let bytes = Array(segment.utf8)
     return bytes.indices.contains { index in
@@ -194,8 +197,8 @@ extension SharedAccessSignature {
     }
   }
 
-  /// Whether escapes stand only where clients write them. None escapes letters, digits and `-._~`:
-  /// a `%61` was part of somebody's id, and must not become the `a` of another's.
+  /// Whether every escape is one that clients write. None escapes letters, digits or `-._~`: a
+  /// `%61` was part of one id and must not become the `a` of another.
   private static func isEscapedByClients(_ segments: [String]) -> Bool {
     segments.allSatisfy { segment in
       let bytes = Array(segment.utf8)
@@ -216,13 +219,13 @@ extension SharedAccessSignature {
     byte == UInt8(ascii: "?") || byte == UInt8(ascii: "#")
   }
 
-  /// In lower case and without port.
+  /// The host in lower case, without the port.
   private static func host(_ authority: ArraySlice<UInt8>) -> String {
     let text = String(decoding: authority, as: UTF8.self).lowercased()
     guard let colon = text.lastIndex(of: ":"),
       text[text.index(after: colon)...].utf8.allSatisfy({ (0x30...0x39).contains($0) })
     else { return text }
-    // The last colon of a bare IPv6 address is none before a port.
+    // In a bare IPv6 address the last colon does not precede a port.
     let host = text[..<colon]
     return host.contains(":") && host.last != "]" ? text : String(host)
   }

@@ -4,7 +4,7 @@
   public import Foundation
 #endif
 
-/// Keeps a valid token, and renews it in time.
+/// Holds a valid token and renews it in time.
 ///
 /// An app on a device should not hold a key. Let its backend mint short-lived tokens:
 /// ```swift
@@ -13,16 +13,16 @@
 ///   return try SharedAccessSignature(parsing: text)
 /// }
 /// ```
-/// The expiry is read from the token itself, as the instant it is. (Older tutorials keep the
+/// The expiry is read from the token itself, as a point in time. (Older tutorials store the
 /// *duration*, 3600, in its place: every token then looks expired since 1970 and is made again for
-/// each request. They also hold on to a token for five minutes past its end.)
+/// each request. They also keep using a token for five minutes after it has expired.)
 public actor TokenProvider {
   private let fetch: @Sendable () async throws -> SharedAccessSignature
   private let now: @Sendable () -> Date
   private var current: (token: SharedAccessSignature, renewAt: Date)?
   private var flight: Task<SharedAccessSignature, any Error>?
 
-  /// Gets tokens that are minted elsewhere.
+  /// Creates a provider for tokens that are minted elsewhere.
   ///
   /// - Parameters:
   ///   - now: The clock; tests pass their own.
@@ -35,10 +35,10 @@ public actor TokenProvider {
     self.fetch = fetch
   }
 
-  /// Mints tokens for a hub from the key of a connection string.
+  /// Creates a provider that mints tokens for a hub with the key of a connection string.
   ///
   /// - Parameters:
-  ///   - lifetime: Of each token, in seconds; the official clients take 20 minutes.
+  ///   - lifetime: The lifetime of each token, in seconds; the official clients use 20 minutes.
   ///   - now: The clock; tests pass their own.
   public init(
     connectionString: ConnectionString, hub: String, lifetime: TimeInterval = 20 * 60,
@@ -52,10 +52,13 @@ public actor TokenProvider {
     }
   }
 
-  /// A token that is valid: the present one, or a new one once nine tenths of its life have passed.
+  /// Returns a valid token: the current one, or a new one once nine tenths of its lifetime have
+  /// passed.
   ///
-  /// When renewing fails while the old token still holds, the old one is returned. A caller that is
-  /// cancelled gets `CancellationError`; the others still get the token that was asked for.
+  /// If renewal fails while the old token is still valid, the old one is returned. A cancelled
+  /// caller gets `CancellationError`; the others still get the token being fetched.
+  ///
+  /// - Throws: The error of the closure that fetches tokens, or `CancellationError`.
   public func token() async throws -> SharedAccessSignature {
     if let current, now() < current.renewAt { return current.token }
     do { return try await renewed() } catch {
@@ -65,14 +68,15 @@ public actor TokenProvider {
     }
   }
 
-  /// Forgets a token that the hub has refused, so that the next call gets a new one.
+  /// Discards a token that the hub has refused, so that the next call fetches a new one.
   public func invalidate(_ token: SharedAccessSignature) {
     if current?.token == token { current = nil }
   }
 
   private func renewed() async throws -> SharedAccessSignature {
     if let flight { return try await value(of: flight) }
-    // The flight keeps what it brings and ends itself: whoever began it may have been cancelled.
+    // The task stores its result and clears itself, since the caller that started it may have been
+    // cancelled.
     let flight = Task {
       defer { self.flight = nil }
       let token = try await fetch()

@@ -6,16 +6,19 @@ import Wire
   import Foundation
 #endif
 
-/// How many registrations an expression reaches, counted without sending: Belfry's answer to
-/// `GET /{hub}/audience?tags=EXPR`.
+/// The number of registrations that an expression reaches, counted without sending: Belfry's reply
+/// to `GET /{hub}/audience?tags=EXPR`.
 public struct AudienceCount: Hashable, Sendable {
-  /// The devices of one platform that native sends reach, or those with one template.
+  /// The number of devices of one platform that native sends reach, or that have one template.
   public struct Item: Hashable, Sendable {
+    /// The platform of the devices.
     public var platform: PushPlatform
     /// The template's name; `nil` for native sends.
     public var template: String?
+    /// The number of registrations.
     public var devices: Int
 
+    /// Creates the count for one platform and template.
     public init(platform: PushPlatform, template: String?, devices: Int) {
       self.platform = platform
       self.template = template
@@ -25,11 +28,13 @@ public struct AudienceCount: Hashable, Sendable {
 
   /// The sum over all items.
   public var total: Int
+  /// The counts by platform and template.
   public var counts: [Item]
-  /// Whether the hub has counted a part of its devices only, since all would have taken too long,
-  /// and tells what follows for the whole: close, but not exact.
+  /// Whether the hub counted only a sample of its devices, because counting all would have taken
+  /// too long, and extrapolated: the result is close but not exact.
   public var isEstimate: Bool
 
+  /// Creates an audience count.
   public init(total: Int, counts: [Item], isEstimate: Bool = false) {
     self.total = total
     self.counts = counts
@@ -52,7 +57,7 @@ extension AudienceCount {
     }
   }
 
-  /// Reads the reply.
+  /// Decodes the reply.
   package init(json: some Collection<UInt8>) throws(WireFormatError) {
     let root = try JSONValue.parse(json)
     guard let total = root.count("total"), let items = root.array("counts") else {
@@ -60,7 +65,7 @@ extension AudienceCount {
     }
     self.init(total: total, counts: [], isEstimate: root.flag("estimate") ?? false)
     for item in items {
-      // A platform newer than this build is in the total only.
+      // A platform newer than this build counts only toward the total.
       guard let platform = item.platform else { continue }
       counts.append(
         Item(

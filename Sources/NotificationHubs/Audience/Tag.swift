@@ -1,24 +1,25 @@
 import Wire
 
-/// A word that groups devices, such as `news` or `city:oslo` (docs/protocol/tags.md, section 1).
+/// A label that groups devices, such as `news` or `city:oslo` (docs/protocol/tags.md, section 1).
 ///
-/// Two tags are equal when they differ in letter case only, but for the id of an installation; the
-/// spelling is kept as written.
-/// A `Tag` made from a literal is taken as it stands; ``validated()`` says whether the hub will
-/// accept it. Implicit tags (`$InstallationId:{…}`, `$UserId:{…}`) are tags too.
+/// Two tags are equal if they differ only in letter case, except in the id of an installation; the
+/// original spelling is kept.
+/// A `Tag` is not checked when it is created; ``validated()`` checks that the hub will accept it.
+/// Implicit tags (`$InstallationId:{…}`, `$UserId:{…}`) are tags too.
 public struct Tag: Hashable, Sendable, RawRepresentable, ExpressibleByStringLiteral,
   CustomStringConvertible
 {
   /// The tag as written.
   public let rawValue: String
 
-  /// Takes any text; ``validated()`` checks it.
+  /// Creates a tag from any text; ``validated()`` checks it.
   public init(rawValue: String) { self.rawValue = rawValue }
+  /// Creates a tag from a literal; ``validated()`` checks it.
   public init(stringLiteral value: String) { self.init(rawValue: value) }
 
-  /// The form that comparison uses: lower case, but for the id in `$InstallationId:{…}`.
-  /// Installation ids are compared exactly everywhere: a device called `ABC` must not get what is
-  /// for `abc`.
+  /// The form used for comparison: lower case, except for the id in `$InstallationId:{…}`.
+  /// Installation ids are always compared exactly: a device called `ABC` must not receive what is
+  /// meant for `abc`.
   public var folded: String {
     let folded = rawValue.foldingCapitals
     guard folded.utf8.first == UInt8(ascii: "$"), folded.hasPrefix(Self.installationKeyword) else {
@@ -28,20 +29,23 @@ public struct Tag: Hashable, Sendable, RawRepresentable, ExpressibleByStringLite
   }
 
   private static let installationKeyword = "$installationid:{"
+  /// The tag as written.
   public var description: String { rawValue }
 
+  /// Compares the ``folded`` forms.
   public static func == (left: Tag, right: Tag) -> Bool { left.folded == right.folded }
+  /// Hashes the ``folded`` form.
   public func hash(into hasher: inout Hasher) { hasher.combine(folded) }
 }
 
-/// As its text.
+/// Encoded as its text.
 extension Tag: Codable {}
 
 extension Tag {
-  /// The longest tag, in UTF-16 code units, implicit tags included (docs/protocol/tags.md,
-  /// section 1).
+  /// The maximum length of a tag, in UTF-16 code units, implicit tags included
+  /// (docs/protocol/tags.md, section 1).
   public static let maximumLength = 120
-  /// The most tags that a registration or an installation can have.
+  /// The maximum number of tags of a registration or an installation.
   public static let maximumCount = 60
 
   /// The tag that reaches one installation: `$InstallationId:{…}`.
@@ -52,31 +56,32 @@ extension Tag {
   /// The tag that reaches every installation of one user: `$UserId:{…}`.
   public static func user(_ userID: String) -> Tag { Tag(rawValue: "$UserId:{\(userID)}") }
 
-  /// The hub sets such tags itself; nobody can list them, but expressions can use them.
+  /// Whether the tag is one that the hub sets itself. Such tags cannot be assigned to devices, but
+  /// expressions can use them.
   public var isImplicit: Bool { rawValue.utf8.first == UInt8(ascii: "$") }
 
-  /// The tag without blanks round it, once it is sure that a hub takes it.
+  /// Returns the tag without surrounding blanks if a hub accepts it.
   ///
   /// ```swift
   /// let tag = try Tag(rawValue: userInput).validated()
   /// ```
   /// - Throws: ``WireFormatError`` if the tag is empty, too long or has a character that is not
-  ///   allowed; of the implicit tags only those two that exist are valid.
+  ///   allowed; `$InstallationId` and `$UserId` are the only valid implicit tags.
   public func validated() throws(WireFormatError) -> Tag {
     let trimmed = Tag(rawValue: rawValue.trimmingBlanks)
     guard trimmed.isValid else { throw Self.invalid(rawValue) }
     return trimmed
   }
 
-  /// The sentence of the service for tags that it does not take.
+  /// The service's error message for an invalid tag.
   package static func invalid(_ supplied: String) -> WireFormatError {
     WireFormatError(
       "An invalid tag(s) '\(supplied)' was supplied. Valid tag characters are "
         + "alphanumeric, _, @, -, ., : and #")
   }
 
-  /// Checks a list of tags as a registration or an installation carries it: blanks round an item
-  /// go, and so does a second spelling of the same tag.
+  /// Validates the tags of a registration or an installation, removing blanks around each tag and
+  /// repetitions of the same tag.
   package static func validated(list: [Tag]) throws(WireFormatError) -> [Tag] {
     if list.isEmpty { return list }
     var seen: Set<String> = []
@@ -99,7 +104,7 @@ extension Tag {
     return valid
   }
 
-  /// Whether the text is a tag of the grammar, blanks round it not allowed.
+  /// Whether the text is a valid tag; surrounding blanks are not allowed.
   package var isValid: Bool {
     guard (1...Self.maximumLength).contains(rawValue.utf16.count) else { return false }
     return isImplicit
@@ -117,7 +122,7 @@ extension Tag {
     return isIdentifier(text[bytes.index(after: brace)..<bytes.index(before: bytes.endIndex)])
   }
 
-  /// Whether the text can stand in an implicit tag, as installation and user ids must.
+  /// Whether the text can be part of an implicit tag, as installation and user ids must be.
   package static func isIdentifier(_ text: some StringProtocol) -> Bool {
     !text.isEmpty && hasTagCharactersOnly(text, or: "=")
   }

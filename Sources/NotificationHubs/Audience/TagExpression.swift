@@ -1,31 +1,36 @@
-/// A boolean expression over tags that says who gets a notification (docs/protocol/tags.md,
-/// section 2).
+/// A boolean expression over tags that selects the recipients of a notification
+/// (docs/protocol/tags.md, section 2).
 ///
 /// ```swift
 /// let audience: TagExpression = "12345" && !"beta"
 /// print(audience)  // 12345 && !beta
 /// ```
-/// A string literal is one tag; ``init(parsing:limits:)`` reads a whole expression.
+/// A string literal is a single tag; ``init(parsing:limits:)`` parses a whole expression.
 public indirect enum TagExpression: Hashable, Sendable {
-  /// True for a registration that carries the tag.
+  /// True for a registration that has the tag.
   case tag(Tag)
+  /// True if the operand is false.
   case not(TagExpression)
+  /// True if both operands are true.
   case and(TagExpression, TagExpression)
+  /// True if at least one operand is true.
   case or(TagExpression, TagExpression)
 }
 
 extension TagExpression: ExpressibleByStringLiteral {
+  /// Creates an expression of a single tag, without checking it.
   public init(stringLiteral value: String) { self = .tag(Tag(rawValue: value)) }
 
-  /// Reaches one installation.
+  /// An expression that matches one installation.
   public static func installation(_ installationID: String) -> TagExpression {
     .tag(.installation(installationID))
   }
 
-  /// Reaches every installation of one user.
+  /// An expression that matches every installation of one user.
   public static func user(_ userID: String) -> TagExpression { .tag(.user(userID)) }
 
-  /// Reaches every device that has at least one of the tags; `nil` for no tags at all.
+  /// An expression that matches every device with at least one of the tags; `nil` if there are no
+  /// tags.
   public static func any(of tags: some Sequence<Tag>) -> TagExpression? {
     var all = tags.makeIterator()
     guard let first = all.next() else { return nil }
@@ -34,22 +39,25 @@ extension TagExpression: ExpressibleByStringLiteral {
     return expression
   }
 
+  /// Negates an expression.
   public static prefix func ! (operand: TagExpression) -> TagExpression { .not(operand) }
 
+  /// Combines two expressions so that both must match.
   public static func && (left: TagExpression, right: TagExpression) -> TagExpression {
     .and(left, right)
   }
 
+  /// Combines two expressions so that at least one must match.
   public static func || (left: TagExpression, right: TagExpression) -> TagExpression {
     .or(left, right)
   }
 }
 
 extension TagExpression {
-  /// Whether a registration with these tags gets the notification.
+  /// Whether a registration with these tags matches.
   public func matches(_ tags: Set<Tag>) -> Bool { evaluate(tags.contains) }
 
-  /// The expression's value when `isPresent` says which tags are there.
+  /// Evaluates the expression, with `isPresent` telling which tags are set.
   package func evaluate(_ isPresent: (Tag) -> Bool) -> Bool {
     switch self {
     case .tag(let tag): isPresent(tag)
@@ -61,7 +69,7 @@ extension TagExpression {
 }
 
 extension TagExpression: CustomStringConvertible {
-  /// The wire form, with no more parentheses than it takes.
+  /// The wire format, with as few parentheses as possible.
   public var description: String {
     switch self {
     case .tag(let tag): tag.rawValue
@@ -71,7 +79,7 @@ extension TagExpression: CustomStringConvertible {
     }
   }
 
-  /// The text as the operand of an operator that binds this strongly.
+  /// The text as an operand of an operator with this binding strength.
   private func text(within strength: Int) -> String {
     let own =
       switch self {
@@ -83,53 +91,59 @@ extension TagExpression: CustomStringConvertible {
   }
 }
 
-/// How many tags an expression may name, counted with repetition (docs/protocol/tags.md,
+/// The maximum number of tags in an expression, counted with repetition (docs/protocol/tags.md,
 /// section 2).
 public struct TagExpressionLimits: Hashable, Sendable {
-  /// For an expression with no operator but `||`.
+  /// The limit for an expression with no operator other than `||`.
   public let alternatives: Int
-  /// For an expression with any `&&` or `!`.
+  /// The limit for an expression with any `&&` or `!`.
   public let combinations: Int
 
-  /// No limit goes beyond this, whatever is asked: what has been parsed is walked recursively.
+  /// The upper bound of every limit: parsed expressions are walked recursively.
   package static let ceiling = 1_000
 
+  /// Creates limits.
+  ///
   /// - Parameters:
-  ///   - alternatives: 1 to 1000; numbers outside are moved to the nearer end.
-  ///   - combinations: the same.
+  ///   - alternatives: The limit for expressions that only use `||`; clamped to 1...1000.
+  ///   - combinations: The limit for expressions with any `&&` or `!`; clamped to 1...1000.
   public init(alternatives: Int, combinations: Int) {
     self.alternatives = min(max(alternatives, 1), Self.ceiling)
     self.combinations = min(max(combinations, 1), Self.ceiling)
   }
 
-  /// Those of the service: 20 and 6.
+  /// The limits of the original service: 20 and 6.
   public static let service = TagExpressionLimits(alternatives: 20, combinations: 6)
 }
 
-/// Why a text is no tag expression.
+/// The error thrown for an invalid tag expression.
 public struct TagExpressionError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The kinds of fault; a later version may add some.
+  /// The kinds of fault; later versions may add more.
   public struct Kind: Hashable, Sendable {
     private let name: String
-    /// Nothing but blanks.
+    /// The text is empty or blank.
     public static let empty = Kind(name: "empty")
-    /// Operators, operands and parentheses do not fit together.
+    /// Operators, operands and parentheses do not match up.
     public static let syntax = Kind(name: "syntax")
-    /// An operand is no valid tag.
+    /// An operand is not a valid tag.
     public static let invalidTag = Kind(name: "invalidTag")
-    /// More tags than allowed.
+    /// The expression has more tags than allowed.
     public static let tooManyTags = Kind(name: "tooManyTags")
   }
 
+  /// The kind of fault.
   public let kind: Kind
-  /// The sentence with which a hub answers 400.
+  /// The message of a hub's 400 reply.
   public let message: String
 
+  /// The same as ``message``.
   public var description: String { message }
 }
 
 extension TagExpression {
-  /// Reads an expression in its wire form, such as `(red || blue) && !beta`.
+  /// Parses an expression in its wire format, such as `(red || blue) && !beta`.
+  ///
+  /// - Throws: ``TagExpressionError`` if the text is not a valid expression or exceeds the limits.
   public init(
     parsing text: String, limits: TagExpressionLimits = .service
   ) throws(TagExpressionError) {
@@ -138,7 +152,8 @@ extension TagExpression {
   }
 }
 
-/// Operator precedence with two stacks, so that no input can nest deeper than the machine's stack.
+/// An operator-precedence parser with explicit stacks, so that no input can overflow the call
+/// stack.
 private struct TagExpressionParser {
   private enum Mark {
     case or, and, not, parenthesis
@@ -189,14 +204,14 @@ private struct TagExpressionParser {
     return result
   }
 
-  /// Takes a tag, `!` or `(`.
+  /// Consumes a tag, `!` or `(`.
   /// - Returns: `true` after a tag.
   private mutating func operand() throws(TagExpressionError) -> Bool {
     switch bytes[position] {
     case UInt8(ascii: "!"):
       isCombination = true
       position += 1
-      // Two in a row cancel out: no depth to walk through later.
+      // Two in a row cancel out, which adds no depth to walk later.
       if marks.last == .not { marks.removeLast() } else { marks.append(.not) }
       return false
     case UInt8(ascii: "("):
@@ -217,8 +232,8 @@ private struct TagExpressionParser {
     }
   }
 
-  /// Takes `&&`, `||` or `)`.
-  /// - Returns: `true` after an operator, which wants an operand.
+  /// Consumes `&&`, `||` or `)`.
+  /// - Returns: `true` after an operator, which needs an operand.
   private mutating func operation() throws(TagExpressionError) -> Bool {
     let byte = bytes[position]
     switch byte {
@@ -248,7 +263,7 @@ private struct TagExpressionParser {
       marks.removeLast()
       guard let right = operands.popLast() else { throw syntax("an operand is missing") }
       if mark == .not {
-        // `!(!a)` comes here too, through its parentheses.
+        // Also reached for `!(!a)`, through its parentheses.
         if case .not(let inner) = right { operands.append(inner) } else { operands.append(!right) }
         continue
       }

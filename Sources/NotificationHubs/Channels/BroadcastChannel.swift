@@ -6,44 +6,48 @@ import Wire
   import Foundation
 #endif
 
-/// A broadcast channel of APNs: a Live Activity that subscribes to it gets every update that is
-/// sent to the channel, so that one request reaches all who follow the same event. Belfry only.
+/// An APNs broadcast channel. Every Live Activity that subscribes to it receives each update sent
+/// to the channel, so one request reaches all followers of an event. Belfry only.
 ///
 /// A channel belongs to the app and the environment of the hub's Apple credential.
 /// - SeeAlso:
 ///   <https://developer.apple.com/documentation/usernotifications/sending-channel-management-requests-to-apns>
 public struct BroadcastChannel: Hashable, Sendable, Identifiable {
-  /// What becomes of an update for a device that cannot be reached at once.
+  /// The policy for updates to devices that cannot be reached at once.
   public enum Storage: String, CaseIterable, Hashable, Sendable {
-    /// It is lost; the channel may be sent to more often.
+    /// Updates are not stored; such a channel allows a higher rate of updates.
     case noMessage = "none"
-    /// The latest one waits until its expiration.
+    /// APNs stores the latest update until it expires.
     case latestMessage = "latest"
   }
 
-  /// As APNs gave it: base 64. The app hands it to ActivityKit as `.channel(id)`.
+  /// The id as APNs assigned it, in base 64. The app passes it to ActivityKit as `.channel(id)`.
   public let id: String
+  /// The storage policy of the channel.
   public let storage: Storage
 
+  /// Creates a description of a channel; ``NotificationHubClient/createBroadcastChannel(storing:)``
+  /// creates the channel itself.
   public init(id: String, storage: Storage) {
     self.id = id
     self.storage = storage
   }
 
-  /// Whether a text can be a channel's id: base 64 with padding, of 1 to 64 characters.
+  /// Whether a text can be a channel id: base 64 with padding, 1 to 64 characters.
   package static func isID(_ text: String) -> Bool {
     (1...64).contains(text.utf8.count) && Data(base64Encoded: text) != nil
   }
 }
 
-/// What APNs knows a broadcast by.
+/// The identifiers that APNs gave a broadcast.
 public struct BroadcastReceipt: Hashable, Sendable {
   /// The `apns-request-id`, a UUID.
   public let requestID: String
-  /// In Apple's development environment, the key to the delivery log of its Push Notifications
-  /// Console; `nil` elsewhere.
+  /// The key to the delivery log in Apple's Push Notifications Console; `nil` outside Apple's
+  /// development environment.
   public let uniqueID: String?
 
+  /// Creates a receipt.
   public init(requestID: String, uniqueID: String?) {
     self.requestID = requestID
     self.uniqueID = uniqueID
@@ -67,7 +71,7 @@ extension BroadcastChannel {
     self.init(id: id, storage: storage)
   }
 
-  /// The body of a request for a new channel: `{"storage":"latest"}`
+  /// The request body for a new channel: `{"storage":"latest"}`
   package static func creation(_ storage: Storage) -> [UInt8] {
     JSONWriter.object { $0.member("storage", storage.rawValue) }
   }

@@ -1,22 +1,27 @@
 public import Foundation
 
-/// Carries a client's requests; ``URLSessionTransport`` unless you bring your own, for a private
-/// certificate authority or for tests.
+/// Sends a client's requests. ``URLSessionTransport`` is the default; implement your own for a
+/// private certificate authority or for tests.
 public protocol HTTPTransport: Sendable {
   /// Sends the request and returns the reply, whatever its status.
   ///
-  /// - Throws: When there is no reply; the client tries again. `CancellationError` when the task is
-  ///   cancelled.
+  /// - Throws: An error if there is no reply, which makes the client retry; `CancellationError` if
+  ///   the task is cancelled.
   func send(_ request: TransportRequest) async throws -> TransportReply
 }
 
 /// One HTTP request.
 public struct TransportRequest: Hashable, Sendable {
+  /// The HTTP method, such as `GET`.
   public var method: String
+  /// The whole URL, including the query.
   public var url: URL
+  /// The header fields by name.
   public var headers: [String: String]
+  /// The body; `nil` for none.
   public var body: Data?
 
+  /// Creates a request.
   public init(method: String, url: URL, headers: [String: String] = [:], body: Data? = nil) {
     self.method = method
     self.url = url
@@ -27,11 +32,15 @@ public struct TransportRequest: Hashable, Sendable {
 
 /// One HTTP reply.
 public struct TransportReply: Hashable, Sendable {
+  /// The status code.
   public var status: Int
-  /// Names in lower case.
+  /// The header fields by name, in lower case.
   public let headers: [String: String]
+  /// The body; empty if there is none.
   public var body: Data
 
+  /// Creates a reply.
+  ///
   /// - Parameter headers: Names in any letter case.
   public init(status: Int, headers: [String: String] = [:], body: Data = Data()) {
     self.status = status
@@ -40,6 +49,6 @@ public struct TransportReply: Hashable, Sendable {
     self.body = body
   }
 
-  /// The header of that name, letter case aside.
+  /// The value of the header field with that name, in any letter case.
   public func header(_ name: String) -> String? { headers[name.lowercased()] }
 }

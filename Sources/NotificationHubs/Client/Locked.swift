@@ -1,7 +1,7 @@
 import Foundation
 
-/// A value behind a lock. The standard library's `Mutex` needs iOS 18 and macOS 15, and this
-/// package runs on older systems (`script/availability`).
+/// A value protected by a lock. The standard library's `Mutex` needs iOS 18 and macOS 15, and this
+/// package supports older systems (`script/availability`).
 ///
 /// `@unchecked Sendable`: `lock` guards `value`.
 package final class Locked<Value: Sendable>: @unchecked Sendable {
@@ -17,15 +17,15 @@ package final class Locked<Value: Sendable>: @unchecked Sendable {
   }
 }
 
-/// The result of a task that several callers wait for. A caller that is cancelled stops waiting,
-/// and the task goes on for the others.
+/// Returns the result of a task that several callers wait for. A cancelled caller stops waiting,
+/// while the task continues for the others.
 ///
 /// - Throws: `CancellationError` as soon as the caller is cancelled.
 package func value<Success: Sendable>(
   of shared: Task<Success, any Error>
 ) async throws -> Success {
   let waiting = Locked<CheckedContinuation<Success, any Error>?>(nil)
-  // Called from several places; the first one ends the wait.
+  // Called from several places; the first call resumes the caller.
   @Sendable func end(_ result: Result<Success, any Error>) {
     let continuation = waiting.withLock { waiting in
       defer { waiting = nil }
@@ -36,7 +36,7 @@ package func value<Success: Sendable>(
   return try await withTaskCancellationHandler {
     try await withCheckedThrowingContinuation { continuation in
       waiting.withLock { $0 = continuation }
-      // A handler that ran before the line above found nobody.
+      // A cancellation handler that ran before the line above found no continuation.
       if Task.isCancelled { return end(.failure(CancellationError())) }
       Task { end(await shared.result) }
     }

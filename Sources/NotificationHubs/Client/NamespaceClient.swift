@@ -1,18 +1,19 @@
 import Foundation
 
-/// Manages the hubs of a namespace; needs a key with the right Manage.
+/// Manages the hubs of a namespace. Needs a key with the Manage right.
 ///
 /// ```swift
 /// let namespace = NamespaceClient(connectionString: try ConnectionString(text))
 /// let hub = try await namespace.create(
 ///   HubDescription(name: "my-hub", credentials: [.apns: ["Token": p8, …]]))
 /// ```
-/// Calls throw as those of ``NotificationHubClient`` do.
+/// Calls throw the same errors as those of ``NotificationHubClient``.
 public struct NamespaceClient: Sendable {
+  /// The address of the namespace.
   public var endpoint: ServiceEndpoint { connection.endpoint }
   private let connection: ServiceConnection
 
-  /// A client that makes its own tokens from a key of the namespace.
+  /// Creates a client that mints its own tokens with a key of the namespace.
   public init(
     connectionString: ConnectionString, transport: any HTTPTransport = URLSessionTransport.shared,
     retry: RetryPolicy = .standard
@@ -23,7 +24,7 @@ public struct NamespaceClient: Sendable {
       retry: retry)
   }
 
-  /// A client whose tokens come from elsewhere, so that it holds no key.
+  /// Creates a client that gets its tokens from elsewhere and holds no key.
   public init(
     endpoint: ServiceEndpoint, tokens: TokenProvider,
     transport: any HTTPTransport = URLSessionTransport.shared, retry: RetryPolicy = .standard
@@ -32,34 +33,34 @@ public struct NamespaceClient: Sendable {
       endpoint: endpoint, tokens: tokens, transport: transport, retry: retry)
   }
 
-  /// Makes a hub.
+  /// Creates a hub.
   ///
-  /// - Returns: The hub with its authorization rules; without any of your own it gets two.
-  /// - Throws: ``NotificationHubError`` of the kind `conflict` when there is one of that name.
+  /// - Returns: The hub with its authorization rules; if you give none, the hub creates two.
+  /// - Throws: ``NotificationHubError`` of kind `conflict` if a hub with that name exists.
   public func create(_ hub: HubDescription) async throws -> HubDescription {
     try await put(hub, ifMatch: nil)
   }
 
-  /// Replaces the description of a hub; authorization rules of `nil` stay as they are.
+  /// Replaces the description of a hub; authorization rules stay as they are if they are `nil`.
   public func update(_ hub: HubDescription) async throws -> HubDescription {
     try await put(hub, ifMatch: "*")
   }
 
   /// Reads the description of a hub.
   ///
-  /// - Throws: ``NotificationHubError`` of the kind `notFound` when there is none.
+  /// - Throws: ``NotificationHubError`` of kind `notFound` if there is no such hub.
   public func hub(_ name: String) async throws -> HubDescription {
     try description(try await connection.perform("GET", Self.path(name)), name)
   }
 
-  /// Deletes a hub with all that it holds.
+  /// Deletes a hub with all its data.
   ///
-  /// - Throws: ``NotificationHubError`` of the kind `notFound` when there is none.
+  /// - Throws: ``NotificationHubError`` of kind `notFound` if there is no such hub.
   public func delete(hub name: String) async throws {
     _ = try await connection.perform("DELETE", Self.path(name))
   }
 
-  /// The hubs of the namespace.
+  /// Returns all hubs of the namespace.
   public func hubs() async throws -> [HubDescription] {
     let everything = [
       URLQueryItem(name: WireName.skip, value: "0"),
@@ -70,8 +71,8 @@ public struct NamespaceClient: Sendable {
     return try reply.read { (body) throws(WireFormatError) in try HubListing.decode(body) }
   }
 
-  /// Who has changed or sent what, in all hubs and those that are gone, the newest first, read page
-  /// by page. Belfry only.
+  /// Changes and sends in all hubs, deleted ones included, with their authors; newest first, loaded
+  /// page by page. Belfry only.
   public func activity(_ query: ActivityQuery = ActivityQuery()) -> PagedList<HubActivity> {
     PagedList(items: query.items) { [connection] items in
       let reply = try await connection.perform(
@@ -97,7 +98,7 @@ public struct NamespaceClient: Sendable {
     let hub = try reply.read { (body) throws(WireFormatError) in
       try HubDescription.decode(body, name: name)
     }
-    // The service lists the namespace in the place of a hub that does not exist.
+    // For a hub that does not exist the service returns the list of the namespace.
     guard let hub else {
       throw NotificationHubError(
         kind: .notFound, status: reply.status, detail: "there is no hub '\(name)'",
@@ -106,7 +107,7 @@ public struct NamespaceClient: Sendable {
     return hub
   }
 
-  /// A hub's own path may have slashes.
+  /// The path of a hub may contain slashes.
   private static func path(_ name: String) -> [String] {
     name.split(separator: "/").map(String.init)
   }

@@ -1,6 +1,6 @@
 public import Foundation
 
-/// Broadcast channels of APNs. Belfry only.
+/// APNs broadcast channels. Belfry only.
 ///
 /// ```swift
 /// let match = try await client.createBroadcastChannel(storing: .latestMessage)
@@ -8,17 +8,17 @@ public import Foundation
 /// let goal = try APNsPayload.broadcast(.update, contentState: ["home": 1, "away": 0])
 /// try await client.send(goal, toChannel: match.id)
 /// ```
-/// What APNs refuses is thrown as a ``NotificationHubError`` with APNs' own word in its `detail`:
-/// of the kind `notFound` for a channel that does not exist, `conflict` when the hub has no Apple
-/// credential, the credential or the app may not, or the app has 10 000 channels.
+/// Refusals by APNs are thrown as ``NotificationHubError`` with APNs' own reason in `detail`: of
+/// kind `notFound` if the channel does not exist, `conflict` if the hub has no Apple credential,
+/// the credential or the app is not permitted to broadcast, or the app already has 10 000 channels.
 /// - SeeAlso:
 ///   <https://developer.apple.com/documentation/usernotifications/setting-up-broadcast-push-notifications>
 extension NotificationHubClient {
-  /// Makes a channel. Needs the Manage right.
+  /// Creates a channel. Needs the Manage right.
   ///
-  /// A call whose reply is lost may have made one that nobody knows; ``broadcastChannels()`` finds
-  /// it.
-  /// - Parameter storage: What becomes of an update for who cannot be reached at once.
+  /// If the reply is lost, a channel may exist whose id you do not know; ``broadcastChannels()``
+  /// lists it.
+  /// - Parameter storage: The policy for updates to devices that cannot be reached at once.
   public func createBroadcastChannel(
     storing storage: BroadcastChannel.Storage
   ) async throws -> BroadcastChannel {
@@ -28,8 +28,8 @@ extension NotificationHubClient {
     return try reply.read { (body) throws(WireFormatError) in try BroadcastChannel(json: body) }
   }
 
-  /// The ids of all channels of the app in the environment of the hub's credential. Needs the
-  /// Manage right.
+  /// Returns the ids of all channels of the app in the environment of the hub's credential. Needs
+  /// the Manage right.
   public func broadcastChannels() async throws -> [String] {
     let reply = try await perform("GET", ["channels"])
     return try reply.read { (body) throws(WireFormatError) in
@@ -43,19 +43,19 @@ extension NotificationHubClient {
     return try reply.read { (body) throws(WireFormatError) in try BroadcastChannel(json: body) }
   }
 
-  /// Deletes a channel; who follows it gets nothing more. Needs the Manage right.
+  /// Deletes a channel; its subscribers receive no further updates. Needs the Manage right.
   public func delete(broadcastChannel channelID: String) async throws {
     _ = try await perform("DELETE", ["channels", channelID])
   }
 
-  /// Sends an update, or the end, of a Live Activity to all who follow a channel, and waits for
-  /// what APNs says. Needs the Send right.
+  /// Sends an update or the end of a Live Activity to all subscribers of a channel, and waits for
+  /// the response of APNs. Needs the Send right.
   ///
-  /// A call that is repeated because its reply was lost may send twice; the system ignores what is
-  /// not newer than what it has.
-  /// - Parameter payload: Of a Live Activity:
+  /// A call that is retried because its reply was lost may send twice; the system ignores an update
+  /// that is not newer than the current state.
+  /// - Parameter payload: A payload for a Live Activity, such as
   ///   ``APNsPayload/broadcast(_:contentState:timestamp:alert:sound:staleDate:relevanceScore:custom:priority:expiration:)``.
-  /// - Throws: ``NotificationHubError`` of the kind `badRequest` for any other payload.
+  /// - Throws: ``NotificationHubError`` of kind `badRequest` for any other payload.
   @discardableResult
   public func send(
     _ payload: APNsPayload, toChannel channelID: String
@@ -67,12 +67,13 @@ extension NotificationHubClient {
     return try await send(payload: payload.body, headers: payload.headers, toChannel: channelID)
   }
 
-  /// Sends a payload as it is; as ``send(_:toChannel:)``.
+  /// Sends a payload as given; otherwise the same as ``send(_:toChannel:)``.
   ///
   /// - Parameters:
   ///   - payload: A JSON object of at most 5120 bytes.
-  ///   - priority: How much APNs hurries.
-  ///   - expiration: How long it tries; a channel that stores no message takes `once` only.
+  ///   - priority: The delivery priority for APNs.
+  ///   - expiration: The time for which APNs retries; a channel that stores no message only takes
+  ///     `once`.
   @discardableResult
   public func send(
     payload: Data, toChannel channelID: String, priority: APNsPayload.Priority = .immediate,
@@ -96,19 +97,20 @@ extension NotificationHubClient {
   }
 }
 
-/// What a hub shows push services to prove who it is. Belfry only.
+/// The credentials with which the hub authenticates to push services. Belfry only.
 extension NotificationHubClient {
-  /// The hub's credentials without their secrets, with the times at which they end. Needs the
-  /// Manage right.
+  /// Returns the hub's credentials without their secrets, with their expiry dates. Needs the Manage
+  /// right.
   public func credentials() async throws -> [CredentialState] {
     let reply = try await perform("GET", ["credentials"])
     return try reply.read { (body) throws(WireFormatError) in try CredentialState.read(json: body) }
   }
 
-  /// Tries the hub's credential at its push service, without any device noticing. Needs the Manage
-  /// right.
+  /// Checks the hub's credential with its push service, without any effect on devices. Needs the
+  /// Manage right.
   ///
-  /// - Throws: ``NotificationHubError`` of the kind `notFound` when the hub has none.
+  /// - Throws: ``NotificationHubError`` of kind `notFound` if the hub has no credential for the
+  ///   platform.
   public func probeCredential(of platform: PushPlatform) async throws -> CredentialProbe {
     let reply = try await perform("POST", ["credentials", platform.rawValue, "probe"])
     return try reply.read { (body) throws(WireFormatError) in try CredentialProbe(json: body) }

@@ -2,7 +2,7 @@ public import Foundation
 import Wire
 
 extension NotificationHubClient {
-  /// Creates the installation, or puts it in the place of the one with its id. May be repeated.
+  /// Creates the installation, or replaces the one with the same id. Idempotent.
   public func createOrReplace(_ installation: Installation) async throws {
     _ = try await perform(
       "PUT", ["installations", installation.installationID],
@@ -11,13 +11,13 @@ extension NotificationHubClient {
 
   /// Reads an installation.
   ///
-  /// - Throws: ``NotificationHubError`` of the kind `notFound` when there is none.
+  /// - Throws: ``NotificationHubError`` of kind `notFound` if there is no such installation.
   public func installation(_ installationID: String) async throws -> Installation {
     let reply = try await perform("GET", ["installations", installationID])
     return try reply.read { (body) throws(WireFormatError) in try Installation(jsonData: body) }
   }
 
-  /// Changes parts of an installation: all of the operations, or none.
+  /// Changes parts of an installation. Either all operations apply, or none.
   public func patch(
     installation installationID: String, _ patch: InstallationPatch
   ) async throws {
@@ -26,12 +26,12 @@ extension NotificationHubClient {
       headers: [WireName.contentType: "application/json-patch+json"], body: patch.jsonData)
   }
 
-  /// Deletes an installation. May be repeated.
+  /// Deletes an installation. Idempotent.
   public func delete(installation installationID: String) async throws {
     _ = try await perform("DELETE", ["installations", installationID])
   }
 
-  /// The hub's installations, read page by page. Belfry only: Azure has no such list.
+  /// The hub's installations, loaded page by page. Belfry only: Azure has no such list.
   ///
   /// ```swift
   /// for try await installation in client.installations(.init(user: "bob")) { … }
@@ -48,11 +48,11 @@ extension NotificationHubClient {
     }
   }
 
-  /// The devices that a handle belongs to, whatever its platform: for the token out of a bug report
-  /// or a push service's console. Belfry only; needs the Manage right.
+  /// Finds the devices that a handle belongs to, on any platform, for example the token in a bug
+  /// report or in a push service's console. Belfry only; needs the Manage right.
   ///
-  /// - Parameter handle: The whole token, registration id or channel address; of a browser the
-  ///   endpoint, or its subscription as JSON.
+  /// - Parameter handle: The whole token, registration id or channel URI; for a browser, the
+  ///   endpoint or the subscription as JSON.
   public func devices(withHandle handle: String) async throws -> DeviceSearch {
     let reply = try await perform(
       "POST", ["devices", "search"], headers: [WireName.contentType: WireName.json],
@@ -60,8 +60,8 @@ extension NotificationHubClient {
     return try reply.read { (body) throws(WireFormatError) in try DeviceSearch(json: body) }
   }
 
-  /// Erases all that a hub keeps about a user: installations, schedules for that user alone, stored
-  /// payloads and outcomes of single devices. Belfry only.
+  /// Erases everything that a hub stores about a user: installations, schedules for that user
+  /// alone, stored payloads and outcomes of single devices. Belfry only.
   @discardableResult
   public func erase(user userID: String) async throws -> UserErasure {
     let reply = try await perform("DELETE", ["users", userID])
@@ -70,10 +70,11 @@ extension NotificationHubClient {
 }
 
 extension NotificationHubClient {
-  /// What the hub has removed because a push service called its handles dead, by hour. Belfry only.
+  /// Returns the registrations that the hub removed because a push service reported their handles
+  /// dead, grouped by hour. Belfry only.
   /// - Parameters:
   ///   - platform: `nil` for every platform.
-  ///   - since: `nil` for all that can be brought back.
+  ///   - since: `nil` for all that can be restored.
   public func removedDevices(
     on platform: PushPlatform? = nil, since: Date? = nil
   ) async throws -> RemovedDevices {
@@ -81,7 +82,7 @@ extension NotificationHubClient {
     return try reply.read { (body) throws(WireFormatError) in try RemovedDevices(json: body) }
   }
 
-  /// Brings removed registrations back, unless their app has registered again meanwhile. Belfry
+  /// Restores removed registrations, unless their app has registered again in the meantime. Belfry
   /// only.
   ///
   /// ```swift
@@ -111,16 +112,20 @@ extension NotificationHubClient {
   }
 }
 
-/// Which installations a list has; what is `nil` does not matter.
+/// The criteria for a list of installations; `nil` matches any value.
 public struct InstallationQuery: Hashable, Sendable {
+  /// The tag that installations must have.
   public var tag: Tag?
+  /// The user id that installations must have.
   public var user: String?
+  /// The platform of the installations.
   public var platform: PushPlatform?
   /// Whether the push service has reported the channel dead.
   public var expired: Bool?
-  /// The most installations of one page, 1 to 100.
+  /// The maximum number of installations per page, 1 to 100.
   public var pageSize: Int?
 
+  /// Creates a query; without arguments it matches every installation.
   public init(
     tag: Tag? = nil, user: String? = nil, platform: PushPlatform? = nil, expired: Bool? = nil,
     pageSize: Int? = nil
@@ -143,14 +148,14 @@ public struct InstallationQuery: Hashable, Sendable {
 }
 
 extension NotificationHubClient {
-  /// Makes a new registration, even for a device that has one already.
-  /// - Returns: The registration as the hub keeps it, with its id and etag.
+  /// Creates a registration, even if the device already has one.
+  /// - Returns: The registration as stored by the hub, with its id and etag.
   public func create(_ registration: Registration) async throws -> Registration {
     try await written("POST", ["registrations"], registration, ifMatch: nil)
   }
 
-  /// Reserves an id for ``createOrUpdate(_:)``, so that a device can keep it and write its
-  /// registration as often as it likes.
+  /// Reserves an id for ``createOrUpdate(_:)``, so that a device can store it and write its
+  /// registration repeatedly.
   public func createRegistrationID() async throws -> String {
     let reply = try await perform("POST", ["registrationids"])
     guard let location = reply.header(WireName.location).flatMap({ URL(string: $0) }),
@@ -163,16 +168,16 @@ extension NotificationHubClient {
     return location.lastPathComponent
   }
 
-  /// Writes the registration with its `registrationID`, whether it exists or not.
+  /// Writes the registration under its `registrationID`, whether it exists or not.
   public func createOrUpdate(_ registration: Registration) async throws -> Registration {
     try await written(
       "PUT", ["registrations", try id(of: registration)], registration, ifMatch: nil)
   }
 
-  /// Writes the registration with its `registrationID` if it exists and still has its `etag`; an
-  /// etag of `nil` stands for any.
+  /// Writes the registration under its `registrationID` if it exists and its `etag` still matches;
+  /// an etag of `nil` matches any.
   ///
-  /// - Throws: ``NotificationHubError`` of the kind `preconditionFailed` when it has changed.
+  /// - Throws: ``NotificationHubError`` of kind `preconditionFailed` if it has changed.
   public func update(_ registration: Registration) async throws -> Registration {
     try await written(
       "PUT", ["registrations", try id(of: registration)], registration,
@@ -181,32 +186,32 @@ extension NotificationHubClient {
 
   /// Reads a registration.
   ///
-  /// - Throws: ``NotificationHubError`` of the kind `notFound` when there is none.
+  /// - Throws: ``NotificationHubError`` of kind `notFound` if there is no such registration.
   public func registration(_ registrationID: String) async throws -> Registration {
     let reply = try await perform("GET", ["registrations", registrationID])
     return try reply.read { (body) throws(WireFormatError) in try Registration.decode(body) }
   }
 
   /// Deletes a registration.
-  /// - Parameter etag: If given, only while the registration still has it.
+  /// - Parameter etag: If given, the registration is deleted only if its etag still matches.
   public func delete(registration registrationID: String, etag: String? = nil) async throws {
     _ = try await perform(
       "DELETE", ["registrations", registrationID],
       headers: [WireName.ifMatch: Self.condition(etag)])
   }
 
-  /// Every registration of the hub, read page by page.
-  /// - Parameter pageSize: The most registrations of one page, 1 to 100.
+  /// All registrations of the hub, loaded page by page.
+  /// - Parameter pageSize: The maximum number of registrations per page, 1 to 100.
   public func registrations(pageSize: Int? = nil) -> PagedList<Registration> {
     list(["registrations"], filter: nil, pageSize)
   }
 
-  /// The registrations with a tag, read page by page.
+  /// The registrations with a tag, loaded page by page.
   public func registrations(tag: Tag, pageSize: Int? = nil) -> PagedList<Registration> {
     list(["tags", tag.rawValue, "registrations"], filter: nil, pageSize)
   }
 
-  /// The registrations of a device, native and template, read page by page.
+  /// The registrations of a device, native and template, loaded page by page.
   public func registrations(
     channel: PushChannel, pageSize: Int? = nil
   ) -> PagedList<Registration> {
@@ -257,16 +262,16 @@ extension NotificationHubClient {
   }
 }
 
-/// One page of a hub's installations: Belfry's answer to `GET /{hub}/installations`. The token of
-/// the next page is in the header `x-ms-continuationtoken`.
+/// One page of a hub's installations: Belfry's reply to `GET /{hub}/installations`. The
+/// continuation token is in the header `x-ms-continuationtoken`.
 package enum InstallationList {
-  /// The query parameters that narrow the list.
+  /// The query parameters that filter the list.
   package enum Parameter {
     package static let tag = "tag"
     package static let user = "user"
-    /// As in an installation: `apns`.
+    /// The platform's name in an installation, such as `apns`.
     package static let platform = "platform"
-    /// `true` for those whose push channel is dead, `false` for the others.
+    /// `true` for installations whose push channel is dead, `false` for the others.
     package static let expired = "expired"
   }
 
@@ -281,7 +286,7 @@ package enum InstallationList {
     return out
   }
 
-  /// Reads the reply.
+  /// Decodes the reply.
   package static func decode(
     _ json: some Collection<UInt8>
   ) throws(WireFormatError) -> [Installation] {

@@ -2,11 +2,11 @@ import Foundation
 import Wire
 
 extension NotificationHubClient {
-  /// How far a notification has come: now, whenever that changes, and at last with its final state.
+  /// The progress of a notification: the current one, every change, and finally the terminal state.
   /// Belfry only.
   ///
-  /// The hub tells by itself where the transport is a ``StreamingTransport`` and the hub has
-  /// events; a stream that breaks is opened again. Elsewhere the hub is asked every second.
+  /// If the transport is a ``StreamingTransport`` and the hub supports events, the hub pushes
+  /// changes, and a broken stream is reopened. Otherwise the client polls every second.
   ///
   /// ```swift
   /// for try await progress in client.updates(of: id) { print(progress.done) }
@@ -32,7 +32,7 @@ extension NotificationHubClient {
   }
 
   /// Reads events until the final state.
-  /// - Returns: `false` when the hub, or the transport, has none.
+  /// - Returns: `false` if the hub or the transport does not support events.
   private func follow(
     _ id: String, _ tell: @escaping @Sendable (NotificationProgress) -> Void
   ) async throws -> Bool {
@@ -46,12 +46,13 @@ extension NotificationHubClient {
           hub.split(separator: "/").map(String.init) + ["messages", id, "events"], over: transport
         ) { try reader.take($0) }
         if reader.hasEnded { return true }
-        // The server stops, or ends what has been open for long.
+        // The server is stopping, or ended a connection that was open for long.
         failure = NotificationHubError(
           kind: .unreachable, detail: "the stream of events ended before the notification")
       } catch let error as NotificationHubError {
         if reader.hasEnded { return true }
-        // Also where there is no such notification, which asking will tell, or too many watch it.
+        // Also if there is no such notification, which polling will report, or too many clients
+        // watch it.
         if [.notFound, .quotaExceeded].contains(error.kind) { return false }
         guard error.isWorthRetrying else { throw error }
         failure = error
@@ -78,7 +79,7 @@ extension NotificationHubClient {
   }
 }
 
-/// Takes one stream of events apart.
+/// Parses one stream of events.
 private final class EventReader: Sendable {
   private struct State: Sendable {
     var parser = EventStreamParser()
@@ -91,9 +92,9 @@ private final class EventReader: Sendable {
 
   init(_ tell: @escaping @Sendable (NotificationProgress) -> Void) { self.tell = tell }
 
-  /// Whether anything has come.
+  /// Whether any event has arrived.
   var hasRead: Bool { state.withLock { $0.hasRead } }
-  /// Whether the final state has come.
+  /// Whether the final state has arrived.
   var hasEnded: Bool { state.withLock { $0.hasEnded } }
 
   func take(_ bytes: Data) throws {

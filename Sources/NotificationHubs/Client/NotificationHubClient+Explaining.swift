@@ -1,9 +1,8 @@
 import Foundation
 
-/// What Belfry tells about a notification beyond its telemetry.
+/// Details about notifications that Belfry offers beyond telemetry.
 extension NotificationHubClient {
-  /// The hub's notifications, the newest first, read page by page. Belfry only; needs the Send
-  /// right.
+  /// The hub's notifications, newest first, loaded page by page. Belfry only; needs the Send right.
   ///
   /// ```swift
   /// for try await sent in client.notifications(.init(states: [.processing])) { … }
@@ -14,10 +13,10 @@ extension NotificationHubClient {
     notifications("messages", query)
   }
 
-  /// The notifications that wait for their time, the soonest first, read page by page. Belfry only;
-  /// needs the Send right.
+  /// The scheduled notifications that are still waiting, soonest first, loaded page by page. Belfry
+  /// only; needs the Send right.
   ///
-  /// - Parameter query: Its times are those at which they are due.
+  /// - Parameter query: Its time range applies to the scheduled times.
   public func scheduledNotifications(
     _ query: NotificationQuery = NotificationQuery()
   ) -> PagedList<NotificationSummary> {
@@ -36,8 +35,8 @@ extension NotificationHubClient {
     }
   }
 
-  /// What became of a notification device by device, read page by page; as far as the server keeps
-  /// it, which is failures unless it was told otherwise. Belfry only.
+  /// The outcomes of a notification device by device, loaded page by page. The server keeps only
+  /// failures unless configured otherwise. Belfry only.
   ///
   /// ```swift
   /// for try await device in client.devices(of: id, .init(outcome: .expiredChannel)) { … }
@@ -55,7 +54,8 @@ extension NotificationHubClient {
     }
   }
 
-  /// Why an installation did or did not get a notification. Belfry only; needs the Manage right.
+  /// Explains why an installation did or did not get a notification. Belfry only; needs the Manage
+  /// right.
   public func explanation(
     of notificationID: String, installation: String
   ) async throws -> NotificationExplanation {
@@ -64,7 +64,8 @@ extension NotificationHubClient {
       URLQueryItem(name: DeviceOutcomeList.Parameter.installation, value: installation))
   }
 
-  /// Why a registration did or did not get a notification. Belfry only; needs the Manage right.
+  /// Explains why a registration did or did not get a notification. Belfry only; needs the Manage
+  /// right.
   public func explanation(
     of notificationID: String, registration: String
   ) async throws -> NotificationExplanation {
@@ -82,7 +83,7 @@ extension NotificationHubClient {
     }
   }
 
-  /// How far a notification has come, with the number of devices it goes to. Belfry only.
+  /// Returns the progress of a notification, with the number of devices it goes to. Belfry only.
   public func progress(of notificationID: String) async throws -> NotificationProgress {
     let reply = try await perform("GET", ["messages", notificationID, "progress"])
     return try reply.read { (body) throws(WireFormatError) in
@@ -90,9 +91,9 @@ extension NotificationHubClient {
     }
   }
 
-  /// What a send would do: audience, payloads, templates that would fail, time. Nothing is sent.
-  /// Belfry only: a hub that has no such preview would send, so it is asked first whether it is
-  /// Belfry's, and the call fails when it is not.
+  /// Computes the effects of a send without sending: audience, payloads, templates that would fail,
+  /// duration. Belfry only: a hub without this preview would send, so the client first checks that
+  /// the hub is Belfry, and throws otherwise.
   ///
   /// - Parameter audience: `nil` for every device of the hub.
   public func preview(
@@ -103,7 +104,7 @@ extension NotificationHubClient {
     return try await preview(headers, notification, flags: [WireName.dryRun])
   }
 
-  /// What a send to one device would do; as ``preview(_:to:)``.
+  /// Computes the effects of a send to one device; otherwise the same as ``preview(_:to:)``.
   public func previewDirect(
     _ notification: PushNotification, to device: PushChannel
   ) async throws -> SendPreview {
@@ -119,7 +120,7 @@ extension NotificationHubClient {
   private func preview(
     _ headers: [String: String], _ notification: PushNotification, flags: [String]
   ) async throws -> SendPreview {
-    // Only Belfry counts audiences; another service would not know the flag, and send.
+    // Only Belfry counts audiences; another service would ignore the flag and send.
     do { _ = try await count(of: .installation("dry-run")) } catch let error as NotificationHubError
       where [.notFound, .badRequest, .unexpectedReply].contains(error.kind)
     {

@@ -13,9 +13,9 @@ extension NotificationHubClient {
     }
   }
 
-  /// Reads how far a job is.
+  /// Reads the state of a job.
   ///
-  /// - Throws: ``NotificationHubError`` of the kind `notFound` when there is none.
+  /// - Throws: ``NotificationHubError`` of kind `notFound` if there is no such job.
   public func job(_ jobID: String) async throws -> NotificationHubJob {
     let reply = try await perform("GET", ["jobs", jobID])
     return try reply.read { (body) throws(WireFormatError) in
@@ -23,7 +23,7 @@ extension NotificationHubClient {
     }
   }
 
-  /// The hub's jobs.
+  /// Returns the hub's jobs.
   public func jobs() async throws -> [NotificationHubJob] {
     let reply = try await perform("GET", ["jobs"])
     return try reply.read { (body) throws(WireFormatError) in
@@ -31,8 +31,8 @@ extension NotificationHubClient {
     }
   }
 
-  /// The address of the container in which the hub leaves what push services say about devices,
-  /// with what opens it; ``PnsFeedback/parse(_:)`` reads the files.
+  /// Returns the URL of the container in which the hub stores push service feedback about devices,
+  /// access token included; ``PnsFeedback/parse(_:)`` reads its files.
   public func feedbackContainer() async throws -> URL {
     let reply = try await perform("GET", ["feedbackcontainer"])
     let text = String(decoding: reply.body, as: UTF8.self).trimmingBlanks

@@ -4,8 +4,8 @@ import Wire
 extension NotificationHubClient {
   /// Sends to every device whose tags satisfy the expression.
   ///
-  /// - Parameter idempotencyKey: Any text of your own; Belfry answers a second send with the same
-  ///   key like the first, and delivers once. Azure does not know it.
+  /// - Parameter idempotencyKey: A key of your choice; Belfry gives a second send with the same key
+  ///   the same reply as the first, and delivers once. Azure ignores it.
   @discardableResult
   public func send(
     _ notification: PushNotification, to audience: TagExpression, idempotencyKey: String? = nil
@@ -16,7 +16,7 @@ extension NotificationHubClient {
   }
 
   /// Sends to every device of the hub.
-  /// - Parameter idempotencyKey: As in ``send(_:to:idempotencyKey:)``.
+  /// - Parameter idempotencyKey: See ``send(_:to:idempotencyKey:)``.
   @discardableResult
   public func broadcast(
     _ notification: PushNotification, idempotencyKey: String? = nil
@@ -27,8 +27,8 @@ extension NotificationHubClient {
   /// Sends to one device, registered or not.
   ///
   /// - Parameters:
-  ///   - notification: A native one.
-  ///   - idempotencyKey: As in ``send(_:to:idempotencyKey:)``.
+  ///   - notification: A native notification.
+  ///   - idempotencyKey: See ``send(_:to:idempotencyKey:)``.
   @discardableResult
   public func sendDirect(
     _ notification: PushNotification, to device: PushChannel, idempotencyKey: String? = nil
@@ -45,10 +45,10 @@ extension NotificationHubClient {
   /// Sends to several devices of one platform, registered or not.
   ///
   /// - Parameters:
-  ///   - notification: A native one.
-  ///   - devices: At least one. Azure takes 1000, Belfry 10 000 unless it is told to be strict; a hub
-  ///     that takes fewer refuses them all as a bad request, and sends nothing.
-  ///   - idempotencyKey: As in ``send(_:to:idempotencyKey:)``.
+  ///   - notification: A native notification.
+  ///   - devices: At least one. Azure accepts 1000, Belfry 10 000 unless it runs in strict mode; a
+  ///     hub with a lower limit rejects the whole request as a bad request and sends nothing.
+  ///   - idempotencyKey: See ``send(_:to:idempotencyKey:)``.
   @discardableResult
   public func sendDirect(
     _ notification: PushNotification, to devices: [PushChannel], idempotencyKey: String? = nil
@@ -67,12 +67,12 @@ extension NotificationHubClient {
       flag: WireName.direct)
   }
 
-  /// Sends at a time in the future, at most seven days ahead on Azure.
+  /// Schedules a send for a time in the future, on Azure at most seven days ahead.
   ///
   /// - Parameters:
-  ///   - time: Rounded down to a whole second.
+  ///   - time: The time to send, rounded down to a whole second.
   ///   - audience: `nil` for every device of the hub.
-  ///   - idempotencyKey: As in ``send(_:to:idempotencyKey:)``.
+  ///   - idempotencyKey: See ``send(_:to:idempotencyKey:)``.
   @discardableResult
   public func schedule(
     _ notification: PushNotification, at time: Date, to audience: TagExpression? = nil,
@@ -84,25 +84,24 @@ extension NotificationHubClient {
     return try await post(["schedulednotifications"], headers, notification.body)
   }
 
-  /// Takes a scheduled notification back.
+  /// Cancels a scheduled notification.
   ///
-  /// - Throws: ``NotificationHubError`` of the kind `notFound` when it has been sent already.
+  /// - Throws: ``NotificationHubError`` of kind `notFound` if it has already been sent.
   public func cancel(scheduled notificationID: String) async throws {
     _ = try await perform("DELETE", ["schedulednotifications", notificationID])
   }
 
-  /// Calls a notification off that is under way, or takes a scheduled one back: nothing more of it
-  /// is sent, and who was not sent to counts as `Aborted`. To repeat the call does no harm. Belfry
-  /// only.
+  /// Aborts a notification in progress, or cancels a scheduled one: nothing more of it is sent, and
+  /// the remaining devices are counted as `Aborted`. Idempotent. Belfry only.
   ///
-  /// - Throws: ``NotificationHubError`` of the kind `conflict` when it has ended already.
+  /// - Throws: ``NotificationHubError`` of kind `conflict` if it has already ended.
   @discardableResult
   public func abort(_ notificationID: String) async throws -> NotificationAbort {
     let reply = try await perform("DELETE", ["messages", notificationID])
     return try reply.read { (body) throws(WireFormatError) in try NotificationAbort(json: body) }
   }
 
-  /// Sends to at most ten devices and waits for what becomes of it.
+  /// Sends to at most ten devices and waits for the outcomes.
   /// - Parameter audience: `nil` for any device of the hub.
   public func testSend(
     _ notification: PushNotification, to audience: TagExpression? = nil
@@ -117,7 +116,7 @@ extension NotificationHubClient {
     }
   }
 
-  /// What has become of a notification so far.
+  /// Returns the current telemetry of a notification.
   public func telemetry(of notificationID: String) async throws -> NotificationTelemetry {
     let reply = try await perform("GET", ["messages", notificationID])
     return try reply.read { (body) throws(WireFormatError) in
@@ -125,14 +124,14 @@ extension NotificationHubClient {
     }
   }
 
-  /// What has become of a notification once it is final, or when the time is over.
+  /// Waits for the final telemetry of a notification, or until the time limit.
   ///
-  /// The protocol announces nothing, so the hub is asked again: after 20 ms first, at the most
-  /// every second.
+  /// The protocol has no events, so the client polls: first after 20 ms, later at most once a
+  /// second.
   ///
   /// - Parameters:
-  ///   - limit: Measured by the pauses between the calls.
-  ///   - progress: Is given each telemetry that is not final yet.
+  ///   - limit: The maximum sum of the pauses between polls.
+  ///   - progress: Called with each telemetry that is not final yet.
   /// - Returns: The last telemetry read; its state says whether it is final.
   public func finalTelemetry(
     of notificationID: String, within limit: Duration = .seconds(30),
@@ -150,10 +149,10 @@ extension NotificationHubClient {
     }
   }
 
-  /// What has become of what was sent, once it is final or when the time is over.
+  /// Waits for the final telemetry of what was sent, or until the time limit.
   ///
-  /// - Throws: ``NotificationHubError`` of the kind `unexpectedReply` when the hub gave the
-  ///   notification no id, as Azure's lower tiers do.
+  /// - Throws: ``NotificationHubError`` of kind `unexpectedReply` if the hub gave the notification
+  ///   no id, as on Azure's lower tiers.
   public func finalTelemetry(
     of receipt: SendReceipt, within limit: Duration = .seconds(30),
     progress: (NotificationTelemetry) -> Void = { _ in }
@@ -167,8 +166,8 @@ extension NotificationHubClient {
     return try await finalTelemetry(of: id, within: limit, progress: progress)
   }
 
-  /// Counts the registrations that an expression reaches, without sending: a phone with a native
-  /// registration and two templates counts three times. Belfry only.
+  /// Counts the registrations that an expression reaches, without sending. A phone with a native
+  /// registration and two templates counts as three. Belfry only.
   /// - Parameter audience: `nil` for every registration of the hub.
   public func count(of audience: TagExpression? = nil) async throws -> AudienceCount {
     let query = audience.map { [URLQueryItem(name: WireName.audienceTags, value: $0.description)] }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Talks to one hub, on Azure or of your own.
+/// A client of one hub, on Azure or on a server of your own.
 ///
 /// ```swift
 /// let client = NotificationHubClient(
@@ -9,15 +9,16 @@ import Foundation
 /// let receipt = try await client.send(
 ///   .template(["message": "Hello!"]), to: "12345" && !"beta")
 /// ```
-/// Every call throws ``NotificationHubError``, or `CancellationError` when its task is cancelled; a
-/// failure to get a token is passed on as it is.
+/// Every call throws ``NotificationHubError``, or `CancellationError` if its task is cancelled.
+/// Errors of a custom ``TokenProvider`` are passed through unchanged.
 public struct NotificationHubClient: Sendable {
+  /// The address of the hub's namespace.
   public var endpoint: ServiceEndpoint { connection.endpoint }
   /// The hub's name.
   public let hub: String
   let connection: ServiceConnection
 
-  /// A client that makes its own tokens from a key.
+  /// Creates a client that mints its own tokens with a key.
   public init(
     connectionString: ConnectionString, hub: String,
     transport: any HTTPTransport = URLSessionTransport.shared, retry: RetryPolicy = .standard
@@ -28,7 +29,7 @@ public struct NotificationHubClient: Sendable {
       retry: retry)
   }
 
-  /// A client whose tokens come from elsewhere, so that it holds no key.
+  /// Creates a client that gets its tokens from elsewhere and holds no key.
   public init(
     endpoint: ServiceEndpoint, hub: String, tokens: TokenProvider,
     transport: any HTTPTransport = URLSessionTransport.shared, retry: RetryPolicy = .standard
@@ -38,20 +39,20 @@ public struct NotificationHubClient: Sendable {
       endpoint: endpoint, tokens: tokens, transport: transport, retry: retry)
   }
 
-  /// Sends one request below the hub until it succeeds or no further try is worth it.
+  /// Sends a request below the hub, retrying until it succeeds or a further retry is pointless.
   func perform(
     _ method: String, _ path: [String], query: [URLQueryItem] = [],
     headers: [String: String] = [:], body: Data? = nil
   ) async throws -> TransportReply {
-    // A hub's own path may have slashes.
+    // The path of a hub may contain slashes.
     try await connection.perform(
       method, hub.split(separator: "/").map(String.init) + path, query: query, headers: headers,
       body: body)
   }
 }
 
-/// A list that a hub hands out page by page; each page is asked for when the one before it is used
-/// up. Nothing promises that a list that changes meanwhile is read whole.
+/// A list that a hub returns page by page; each page is requested once the previous one is used up.
+/// A list that changes in the meantime may be read incompletely.
 ///
 /// ```swift
 /// for try await registration in client.registrations(tag: "news") { … }
@@ -63,7 +64,7 @@ public struct PagedList<Element: Sendable>: AsyncSequence, Sendable {
 
   /// - Parameters:
   ///   - items: The query of the first page.
-  ///   - load: Reads a page.
+  ///   - load: Loads one page.
   init(
     items: [URLQueryItem], load: @escaping @Sendable ([URLQueryItem]) async throws -> Page
   ) {
@@ -71,7 +72,7 @@ public struct PagedList<Element: Sendable>: AsyncSequence, Sendable {
     self.load = load
   }
 
-  /// Reads one element after the other.
+  /// Reads the elements one by one.
   public struct AsyncIterator: AsyncIteratorProtocol {
     private let list: PagedList
     private var page: ArraySlice<Element> = []
@@ -80,6 +81,7 @@ public struct PagedList<Element: Sendable>: AsyncSequence, Sendable {
 
     fileprivate init(_ list: PagedList) { self.list = list }
 
+    /// Returns the next element, or `nil` at the end of the list.
     /// - Throws: ``NotificationHubError``, or `CancellationError`.
     public mutating func next() async throws -> Element? {
       while page.isEmpty {
@@ -101,9 +103,10 @@ public struct PagedList<Element: Sendable>: AsyncSequence, Sendable {
     }
   }
 
+  /// Creates an iterator that starts with the first page.
   public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(self) }
 
-  /// Every element.
+  /// Loads all pages and returns every element.
   public func all() async throws -> [Element] {
     var elements: [Element] = []
     for try await element in self { elements.append(element) }

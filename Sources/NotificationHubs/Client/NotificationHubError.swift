@@ -1,46 +1,48 @@
 import Wire
 
-/// Why an operation on a hub failed.
+/// The error thrown by an operation on a hub.
 public struct NotificationHubError: Error, Sendable, CustomStringConvertible {
-  /// The kinds of failure; a later version may add some.
+  /// The kinds of failure; later versions may add more.
   public struct Kind: Hashable, Sendable, CustomStringConvertible {
+    /// The kind in words, such as `not found`.
     public let description: String
-    /// 400 and other refusals of what was sent: the request is at fault.
+    /// 400 and other rejections of the request itself.
     public static let badRequest = Kind(description: "bad request")
-    /// 401, or 403 without `Retry-After`: the token is not accepted, or lacks the right.
+    /// 401, or 403 without `Retry-After`: the token is invalid or lacks the right.
     public static let unauthorized = Kind(description: "unauthorized")
     /// 404: no such hub, installation or notification.
     public static let notFound = Kind(description: "not found")
-    /// 409.
+    /// 409: the request conflicts with the present state.
     public static let conflict = Kind(description: "conflict")
-    /// 410.
+    /// 410: the resource no longer exists.
     public static let gone = Kind(description: "gone")
-    /// 412.
+    /// 412: the resource does not match the etag.
     public static let preconditionFailed = Kind(description: "precondition failed")
-    /// 413: more than 64 KB.
+    /// 413: the request is larger than 64 KB.
     public static let tooLarge = Kind(description: "too large")
     /// 403 or 429 with `Retry-After`: a quota or rate is exhausted.
     public static let quotaExceeded = Kind(description: "quota exceeded")
-    /// 408 or 5xx, on every try.
+    /// 408 or 5xx on every attempt.
     public static let serverBusy = Kind(description: "server busy")
-    /// No reply, on every try.
+    /// No reply on every attempt.
     public static let unreachable = Kind(description: "unreachable")
     /// A reply that this library does not understand.
     public static let unexpectedReply = Kind(description: "unexpected reply")
   }
 
+  /// The kind of failure.
   public let kind: Kind
-  /// The HTTP status; `nil` without a reply.
+  /// The HTTP status; `nil` if there was no reply.
   public let status: Int?
-  /// What the hub, or the system, says is wrong.
+  /// The explanation given by the hub or the system.
   public let detail: String?
-  /// What the hub's logs know the request by.
+  /// The id of the request in the hub's logs.
   public let trackingID: String?
-  /// What the hub asks to wait before the next try, in seconds.
+  /// The delay in seconds that the hub asks for before the next attempt.
   public let retryAfter: Int?
-  /// The right that the key's policy lacks: `Listen`, `Send` or `Manage`. Of a 403 only.
+  /// The right that the key's policy lacks: `Listen`, `Send` or `Manage`. Set only for a 403.
   public let missingRight: String?
-  /// What the transport threw; `nil` when there was a reply.
+  /// The error thrown by the transport; `nil` if there was a reply.
   public let underlying: (any Error)?
 
   package init(
@@ -56,6 +58,7 @@ public struct NotificationHubError: Error, Sendable, CustomStringConvertible {
     self.underlying = underlying
   }
 
+  /// The kind, status, detail and tracking id in one line.
   public var description: String {
     var text = kind.description
     if let status { text += " (status \(status))" }
@@ -64,7 +67,8 @@ public struct NotificationHubError: Error, Sendable, CustomStringConvertible {
     } else if let missingRight {
       text += ": this key lacks the right \(missingRight)"
     }
-    // A token is checked before the hub, so that nobody learns which hubs there are.
+    // The token is checked before the hub's existence, so that replies do not reveal which hubs
+    // exist.
     if status == 401 { text += " (a hub that does not exist answers the same)" }
     if let trackingID { text += " [tracking id \(trackingID)]" }
     return text
@@ -72,8 +76,8 @@ public struct NotificationHubError: Error, Sendable, CustomStringConvertible {
 }
 
 extension NotificationHubError {
-  /// What a reply that is no success means.
-  /// - Parameter right: The right that the request asks for.
+  /// Creates the error for a reply that is not a success.
+  /// - Parameter right: The right that the request needs.
   init(reply: TransportReply, right: String? = nil) {
     let envelope = ErrorEnvelope(xml: reply.body)
     let retryAfter = reply.header(WireName.retryAfter).flatMap { Int($0.trimmingBlanks) }
@@ -87,11 +91,11 @@ extension NotificationHubError {
       missingRight: reply.status == 403 && kind == .unauthorized ? right : nil)
   }
 
-  /// The right that a request below a hub asks for (docs/protocol/sas.md, section 5).
+  /// Returns the right that a request below a hub needs (docs/protocol/sas.md, section 5).
   ///
   /// - Parameters:
-  ///   - path: The segments, the hub's first.
-  ///   - hasFilter: `GET /registrations` of one device.
+  ///   - path: The segments, starting with the hub's.
+  ///   - hasFilter: Whether a `GET /registrations` asks for one device.
   static func right(_ method: String, _ path: [String], hasFilter: Bool) -> String {
     guard let start = path.dropFirst().firstIndex(where: resources.contains) else {
       return "Manage"
@@ -113,7 +117,7 @@ extension NotificationHubError {
     "schedulednotifications", "statistics", "audience", "tags",
   ]
 
-  /// The reply's own text, and what Belfry says beside it in a header.
+  /// The reply's own message, followed by the reason that Belfry adds in a header.
   private static func detail(_ message: String?, _ reason: String?) -> String? {
     guard let reason, !reason.isEmpty else { return message }
     guard let message, !message.isEmpty else { return reason }
@@ -136,7 +140,7 @@ extension NotificationHubError {
     }
   }
 
-  /// Whether another try may succeed (docs/protocol/rest.md, section 1.7).
+  /// Whether a retry may succeed (docs/protocol/rest.md, section 1.7).
   var isWorthRetrying: Bool {
     switch status {
     case nil: kind == .unreachable

@@ -2,33 +2,35 @@
   import Foundation
   import FoundationNetworking
 
-  /// Takes the replies of a session's tasks, one that asks for credentials included.
+  /// Collects the replies of a session's tasks, including those that ask for credentials.
   ///
-  /// FoundationNetworking never ends a task whose reply is 401 with `WWW-Authenticate: Basic` or
-  /// `Digest`, as a proxy may send it, unless the session's own delegate says no; then the task
-  /// ends as cancelled, and its reply stands. A hub's clients have nothing else to show.
+  /// FoundationNetworking never completes a task whose reply is 401 with `WWW-Authenticate: Basic`
+  /// or `Digest`, as a proxy may send it, unless the session's own delegate rejects the challenge;
+  /// then the task ends as cancelled but its reply is valid. Hub clients have no other credentials
+  /// to offer.
   ///
-  /// An exchange ends in ``end(_:with:)`` alone, by the reply or by its caller's cancellation,
+  /// Only ``end(_:with:)`` completes an exchange, on the reply or the caller's cancellation,
   /// whichever comes first.
   final class ReplyCollector: NSObject, URLSessionDataDelegate {
     private struct Exchange: Sendable {
       let continuation: CheckedContinuation<(Data, URLResponse), any Error>
       var body = Data()
-      /// Takes the body of a 2xx reply in place of ``body``.
+      /// Receives the body of a 2xx reply in place of ``body``.
       var receive: (@Sendable (Data) throws -> Void)?
-      /// What it has thrown.
+      /// The error thrown by ``receive``.
       var failure: (any Error)?
       var hasRefused = false
     }
 
-    /// By the task's identifier, which is unique in a session.
+    /// Exchanges by task identifier, which is unique within a session.
     private let exchanges = Locked<[Int: Exchange]>([:])
 
     /// - Parameters:
-    ///   - session: Whose delegate this is.
-    ///   - receive: Takes the body of a 2xx reply piece by piece; it is empty then.
-    /// - Throws: `CancellationError` as soon as the calling task is cancelled, whatever the
-    ///   session's task does then.
+    ///   - session: The session that this is the delegate of.
+    ///   - receive: Receives the body of a 2xx reply piece by piece; the returned body is then
+    ///     empty.
+    /// - Throws: `CancellationError` as soon as the calling task is cancelled, whatever happens to
+    ///   the session's task.
     func reply(
       to request: URLRequest, over session: URLSession,
       receive: (@Sendable (Data) throws -> Void)? = nil
@@ -40,7 +42,8 @@
             $0[task.taskIdentifier] = Exchange(
               continuation: continuation, receive: receive)
           }
-          // A handler that ran before the exchange was there found nothing to end.
+          // A cancellation handler that ran before the exchange was registered found nothing to
+          // end.
           if Task.isCancelled {
             end(task, with: .failure(CancellationError()))
             task.cancel()
@@ -54,7 +57,7 @@
       }
     }
 
-    /// Gives the caller its result, unless it has one.
+    /// Resumes the caller with its result, unless it already has one.
     private func end(_ task: URLSessionTask, with result: Result<(Data, URLResponse), any Error>) {
       exchanges.withLock { $0.removeValue(forKey: task.taskIdentifier) }?
         .continuation.resume(with: result)

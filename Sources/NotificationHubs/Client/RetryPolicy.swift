@@ -1,25 +1,25 @@
-/// When and how a client tries again, as the official clients do (docs/protocol/rest.md,
+/// The rules by which a client retries, matching the official clients (docs/protocol/rest.md,
 /// section 1.7).
 ///
-/// Tried again is what found no server or a busy one: no reply at all, the statuses 408, 500, 502,
-/// 503 and 504, and 403 or 429 with a `Retry-After` header. A send whose reply was lost may thus
-/// happen twice.
+/// A request is retried if there was no reply, on status 408, 500, 502, 503 or 504, and on 403 or
+/// 429 with a `Retry-After` header. A send whose reply was lost may therefore happen twice.
 public struct RetryPolicy: Sendable {
-  /// Tries after the first one.
+  /// The maximum number of retries after the first attempt.
   public var retries: Int
-  /// The pause before the first of them; each further pause is twice as long.
+  /// The delay before the first retry; each further delay is twice as long.
   public var firstDelay: Duration
-  /// The longest pause; a server that asks for a longer one gets its refusal passed on instead.
+  /// The maximum delay. If a server asks for a longer one, its error is thrown instead.
   public var longestDelay: Duration
-  /// Stretches pauses by up to a fifth so that clients that failed together do not return together:
-  /// a number from 0 to 1.
+  /// A random number from 0 to 1 that lengthens delays by up to a fifth, so that clients that
+  /// failed together do not retry together.
   public var jitter: @Sendable () -> Double
-  /// Told before each further try what failed and how long the pause is: with ``standard`` a hub
-  /// that cannot be reached is an error only after some six seconds.
+  /// Called before each retry with the error and the delay: with ``standard`` an unreachable hub
+  /// becomes an error only after about six seconds.
   public var report: @Sendable (NotificationHubError, Duration) -> Void
-  /// Waits; tests pass their own.
+  /// Waits for the delay; tests pass their own.
   public var sleep: @Sendable (Duration) async throws -> Void
 
+  /// Creates a policy; the default values are those of ``standard``.
   public init(
     retries: Int = 3, firstDelay: Duration = .milliseconds(800),
     longestDelay: Duration = .seconds(60),
@@ -35,19 +35,19 @@ public struct RetryPolicy: Sendable {
     self.sleep = sleep
   }
 
-  /// Three more tries after 0.8, 1.6 and 3.2 seconds, up to a fifth longer: where nobody listens
-  /// a call throws after 5.6 to 6.7 seconds. Where packets are dropped each try also takes the
-  /// transport's time limit (``URLSessionTransport``: 30 seconds).
+  /// Three retries after 0.8, 1.6 and 3.2 seconds, each up to a fifth longer: if nothing listens, a
+  /// call throws after 5.6 to 6.7 seconds. If packets are dropped, each attempt also takes the
+  /// transport's timeout (``URLSessionTransport``: 30 seconds).
   public static let standard = RetryPolicy()
-  /// No second try.
+  /// No retries.
   public static let none = RetryPolicy(retries: 0)
 
-  /// The pause before the next try.
+  /// Returns the delay before the next attempt.
   ///
   /// - Parameters:
-  ///   - failures: Failed tries so far, from 1.
-  ///   - retryAfter: What the server asks for, in seconds; obeyed as it is.
-  /// - Returns: `nil` when there is no next try.
+  ///   - failures: The number of failed attempts so far, at least 1.
+  ///   - retryAfter: The delay that the server asks for, in seconds; used unchanged.
+  /// - Returns: `nil` if there is no further attempt.
   func delay(afterFailures failures: Int, retryAfter: Int?) -> Duration? {
     guard failures <= retries else { return nil }
     if let retryAfter {

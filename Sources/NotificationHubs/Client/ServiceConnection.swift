@@ -1,27 +1,27 @@
 import Foundation
 import Wire
 
-/// What the clients of a hub and of a namespace have in common: requests with a token, tried again
-/// where that may help.
+/// The common part of the hub and namespace clients: authorized requests with retries.
 struct ServiceConnection: Sendable {
   let endpoint: ServiceEndpoint
   let tokens: TokenProvider
   let transport: any HTTPTransport
   let retry: RetryPolicy
 
-  /// What servers see of this library.
+  /// The User-Agent header of this library.
   private static let userAgent = "NotificationHubs-Swift (api-version=\(WireName.apiVersion))"
 
-  /// Segments whose dollar sign is sent as it is.
+  /// Path segments whose dollar sign is not percent-encoded.
   private static let verbatim = [
     WireName.batch, WireName.resources, ActivityList.namespaceSegment,
   ]
 
-  /// Sends one request until it succeeds or no further try is worth it.
+  /// Sends a request, retrying until it succeeds or a further retry is pointless.
   ///
   /// - Parameters:
-  ///   - path: Segments, not encoded.
-  ///   - query: Not encoded, but for a continuation token, which goes back as it came.
+  ///   - path: The segments, not percent-encoded.
+  ///   - query: Values that are not percent-encoded, except for a continuation token, which is sent
+  ///     back unchanged.
   func perform(
     _ method: String, _ path: [String], query: [URLQueryItem] = [],
     headers: [String: String] = [:], body: Data? = nil
@@ -52,7 +52,7 @@ struct ServiceConnection: Sendable {
     }
   }
 
-  /// Sends a GET once, and hands on its reply while it comes, until the server ends it.
+  /// Sends a GET without retries, and passes on its reply as it arrives until the server ends it.
   func stream(
     _ path: [String], over transport: any StreamingTransport,
     _ receive: @escaping @Sendable (Data) throws -> Void
@@ -67,7 +67,7 @@ struct ServiceConnection: Sendable {
   private func request(
     _ method: String, _ path: [String], query: [URLQueryItem] = []
   ) throws -> TransportRequest {
-    // Azure ignores the second.
+    // Azure ignores the second header.
     TransportRequest(
       method: method, url: try url(path, query),
       headers: ["User-Agent": Self.userAgent, WireName.extensions: "true"])
@@ -86,7 +86,8 @@ struct ServiceConnection: Sendable {
     } catch let error as NotificationHubError {
       throw error
     } catch {
-      // A cancelled task shows as an error of the transport; the caller should see what it is.
+      // The transport reports a cancelled task as an error of its own; callers expect
+      // `CancellationError`.
       try Task.checkCancellation()
       throw NotificationHubError(
         kind: .unreachable, detail: "no reply from \(endpoint.url): \(Self.reason(error))",
@@ -116,7 +117,7 @@ struct ServiceConnection: Sendable {
       guard let value = item.value else { continue }
       text += "=" + (item.name == WireName.continuationParameter ? value : value.percentEncoded)
     }
-    // Foundation may repair or normalise what it reads; another path is another resource.
+    // Foundation may repair or normalize a URL; a changed path would address another resource.
     guard let url = URL(string: text), url.absoluteString == text else {
       throw NotificationHubError(
         kind: .badRequest, detail: "'\(text.printable)' is no valid address")
@@ -126,8 +127,8 @@ struct ServiceConnection: Sendable {
 }
 
 extension TransportReply {
-  /// Reads the body.
-  /// - Throws: ``NotificationHubError`` of the kind `unexpectedReply` when it does not read.
+  /// Decodes the body.
+  /// - Throws: ``NotificationHubError`` of kind `unexpectedReply` if it cannot be decoded.
   func read<T>(
     _ decode: (Data) throws(WireFormatError) -> T
   ) throws(NotificationHubError) -> T {

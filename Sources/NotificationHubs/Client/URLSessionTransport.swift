@@ -4,23 +4,25 @@ public import Foundation
   public import FoundationNetworking
 #endif
 
-/// Sends over `URLSession`, which keeps connections open between requests.
+/// A transport over `URLSession`, which keeps connections open between requests.
 public struct URLSessionTransport: StreamingTransport {
-  /// A session of its own for hub traffic: no cookies, no cache.
+  /// A transport with its own session for hub traffic, without cookies and cache.
   public static let shared = URLSessionTransport()
 
   private let session: URLSession
   #if canImport(FoundationNetworking)
-    /// The delegate of ``session``; `nil` when the session is the caller's.
+    /// The delegate of ``session``; `nil` if the caller supplied the session.
     private let collector: ReplyCollector?
   #endif
   private let timeout: TimeInterval
 
+  /// Creates a transport.
+  ///
   /// - Parameters:
-  ///   - session: `nil` makes an ephemeral one. On Linux a session of your own needs a delegate that
-  ///     answers authentication challenges: without one FoundationNetworking never ends a request
-  ///     whose reply is 401 with `WWW-Authenticate: Basic`.
-  ///   - timeout: How long a connection may be silent, in seconds.
+  ///   - session: The session to use; `nil` creates an ephemeral one. On Linux your own session
+  ///     needs a delegate that answers authentication challenges: without one FoundationNetworking
+  ///     never completes a request whose reply is 401 with `WWW-Authenticate: Basic`.
+  ///   - timeout: The maximum time without data on a connection, in seconds.
   public init(session: URLSession? = nil, timeout: TimeInterval = 30) {
     let configuration = URLSessionConfiguration.ephemeral
     configuration.httpCookieAcceptPolicy = .never
@@ -36,12 +38,16 @@ public struct URLSessionTransport: StreamingTransport {
     self.timeout = timeout
   }
 
+  /// Sends the request and returns the whole reply.
+  ///
+  /// - Throws: `URLError`, or `CancellationError` if the task is cancelled.
   public func send(_ request: TransportRequest) async throws -> TransportReply {
     let (body, reply) = try await exchange(outgoing(request))
     return try Self.reply(reply, body)
   }
 
-  /// On Linux a session of the caller's own hands the body on in one piece, at its end.
+  /// Sends the request and passes on its body as it arrives. On Linux, a session supplied by the
+  /// caller passes on the body in one piece at the end.
   public func stream(
     _ request: TransportRequest, _ receive: @escaping @Sendable (Data) throws -> Void
   ) async throws -> TransportReply {
@@ -61,7 +67,7 @@ public struct URLSessionTransport: StreamingTransport {
       var piece = Data()
       for try await byte in bytes {
         piece.append(byte)
-        // Whole lines, so that an event is handed on when it is there.
+        // Passes on whole lines, so that an event is delivered as soon as it is complete.
         guard byte == UInt8(ascii: "\n"), (200...299).contains(reply.status) else { continue }
         try receive(piece)
         piece = Data()
@@ -94,7 +100,7 @@ public struct URLSessionTransport: StreamingTransport {
       if let collector { return try await collector.reply(to: request, over: session) }
     #endif
     do { return try await session.data(for: request) } catch {
-      // The system calls it `URLError.cancelled`.
+      // The system throws `URLError.cancelled` for it.
       try Task.checkCancellation()
       throw error
     }

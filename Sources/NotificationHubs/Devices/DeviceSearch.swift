@@ -6,23 +6,28 @@ import Wire
   public import Foundation
 #endif
 
-/// Whom a handle belongs to: Belfry's answer to `POST /{hub}/devices/search`.
+/// The devices that a handle belongs to: Belfry's reply to `POST /{hub}/devices/search`.
 public struct DeviceSearch: Hashable, Sendable {
-  /// What the hub can reach the handle by: native, or by one template.
+  /// A registration that uses the handle, native or for one template.
   public struct Registration: Hashable, Sendable {
+    /// The id of the registration.
     public var registrationID: String
+    /// The platform of the registration.
     public var platform: PushPlatform
-    /// `nil` when a client wrote the registration itself.
+    /// The id of the installation; `nil` if a client created the registration directly.
     public var installationID: String?
+    /// The tags of the registration.
     public var tags: [Tag]
-    /// The template's name, empty when it has none; `nil` for a native registration.
+    /// The template's name, empty if it has none; `nil` for a native registration.
     public var template: String?
+    /// The time at which the registration expires; `nil` for never.
     public var expirationTime: Date?
-    /// The host that the next push goes to first: of APNs, which has one for builds from Xcode and
-    /// one for all others, the one where the token worked the last time, and until then the
+    /// The host that the next push is sent to first. APNs has one host for builds from Xcode and
+    /// one for all others: this is the one where the token last worked, and before that the
     /// credential's. `nil` for other platforms, and in a hub without a credential.
     public var endpoint: String?
 
+    /// Creates a registration.
     public init(
       registrationID: String, platform: PushPlatform, installationID: String? = nil,
       tags: [Tag] = [], template: String? = nil, expirationTime: Date? = nil,
@@ -38,12 +43,14 @@ public struct DeviceSearch: Hashable, Sendable {
     }
   }
 
-  /// Also those whose handle the push service has called dead, for a week.
+  /// The installations, including for a week those whose handle the push service has reported dead.
   public var installations: [Installation]
+  /// The registrations.
   public var registrations: [Registration]
-  /// Too many have the handle to show all.
+  /// Whether the handle has more devices than are listed.
   public var hasMore: Bool
 
+  /// Creates a search result.
   public init(
     installations: [Installation] = [], registrations: [Registration] = [], hasMore: Bool = false
   ) {
@@ -61,7 +68,8 @@ extension DeviceSearch {
     JSONWriter.object { $0.member(Self.handle, handle) }
   }
 
-  /// Reads the request: a text, or a subscription as the object that a page has.
+  /// Reads the handle from the request: a string, or a subscription as a JSON object as pages have
+  /// it.
   package static func handle(
     in body: some Collection<UInt8>
   ) throws(WireFormatError) -> String {
@@ -73,7 +81,7 @@ extension DeviceSearch {
     }
   }
 
-  /// `{"installations":[…],"registrations":[…]}`, and `"more":true` when some are left out.
+  /// `{"installations":[…],"registrations":[…]}`, with `"more":true` if the lists are truncated.
   package var json: [UInt8] {
     var out = InstallationList.json(installations)
     out.removeLast()
@@ -93,7 +101,7 @@ extension DeviceSearch {
     return out + rest.dropFirst()
   }
 
-  /// Reads the reply.
+  /// Decodes the reply.
   package init(json: some Collection<UInt8>) throws(WireFormatError) {
     let root = try JSONValue.parse(json)
     guard let installations = root.array("installations") else {
@@ -102,7 +110,7 @@ extension DeviceSearch {
     self.init(hasMore: root.flag("more") ?? false)
     for item in installations { self.installations.append(try Installation.decode(item)) }
     registrations = root.items("registrations").compactMap { item in
-      // A platform newer than this build is left out.
+      // A platform newer than this build is skipped.
       guard let id = item.text("registrationId"), let platform = item.platform else { return nil }
       return Registration(
         registrationID: id, platform: platform, installationID: item.text("installationId"),
@@ -112,7 +120,7 @@ extension DeviceSearch {
     }
   }
 
-  /// A registration as the hub keeps it.
+  /// Creates the entry for a registration as stored by the hub.
   package static func registration(
     _ one: NotificationHubs.Registration, id: String, installationID: String?, endpoint: String?
   ) -> Registration {

@@ -1,17 +1,20 @@
 import Wire
 
 extension Installation {
-  /// The longest template name, in UTF-16 code units (docs/protocol/rest.md, section 9).
+  /// The maximum length of a template name, in UTF-16 code units (docs/protocol/rest.md, section
+  /// 9).
   public static let maximumTemplateNameLength = 200
 
-  /// The most secondary tiles of an installation. Each is a device of its own to the hub.
+  /// The maximum number of secondary tiles of an installation. The hub treats each as a separate
+  /// device.
   public static let maximumSecondaryTiles = 100
 
-  /// The installation in the form in which a hub keeps it, once it is sure that a hub takes it
+  /// Returns the installation in the form in which a hub stores it, if a hub accepts it
   /// (docs/protocol/rest.md, section 4.1, docs/protocol/tags.md, section 1).
   ///
-  /// Apple tokens get upper case, tags lose blanks and second spellings, each template gets its own
-  /// name as its last tag. Whether a template's expressions are well-formed is not checked here.
+  /// Apple tokens are upper-cased, blanks around tags and duplicate tags are removed, and each
+  /// template gets its own name as its last tag. The syntax of template expressions is not checked
+  /// here.
   ///
   /// - Throws: ``WireFormatError`` with one line for each fault.
   public func validated() throws(WireFormatError) -> Installation {
@@ -20,7 +23,8 @@ extension Installation {
     return result
   }
 
-  /// As ``validated()``, for a hub that has rules of its own to add: one line for each fault.
+  /// Does the same as ``validated()``, for a hub that adds rules of its own: one line for each
+  /// fault.
   package func normalized() -> (installation: Installation, faults: [String]) {
     var result = self
     var faults: [String] = []
@@ -42,7 +46,8 @@ extension Installation {
       faults.append("There can be \(Self.maximumSecondaryTiles) 'SecondaryTiles' at most.")
     }
     if holdsNull {
-      // No database of ours keeps it in a text; a push service that takes it is not known.
+      // None of the supported databases stores U+0000 in a text, and no push service is known to
+      // accept it.
       faults.append("Handles and names must not have the character U+0000.")
     }
     for (name, tile) in secondaryTiles {
@@ -70,7 +75,7 @@ extension Installation {
     return texts.contains { $0.utf8.contains(0) }
   }
 
-  /// What installation and user ids are made of; the end of a sentence.
+  /// The rule for installation and user ids, as the end of a sentence.
   package static let identifierRule =
     "must consist of letters, digits and -_@#.:= and fit into a tag of "
     + "\(Tag.maximumLength) characters; '.' and '..' are not allowed."
@@ -94,7 +99,7 @@ extension Installation {
       if template.body.trimmingBlanks.isEmpty {
         faults.append("'Body' of the template '\(name)' is required.")
       }
-      // The name comes back with the tags, and need not be a valid tag ("Template Name").
+      // Clients get the name back among the tags, and it need not be a valid tag ("Template Name").
       let nameTag = Tag(rawValue: name)
       template.tags = checked(template.tags.filter { $0 != nameTag }, faults: &faults)
       template.tags.append(nameTag)
@@ -136,7 +141,7 @@ extension PushChannel {
 }
 
 extension Dictionary {
-  /// As `mapValues`, with the key in sight.
+  /// Like `mapValues`, but also passes the key.
   fileprivate func mapKeyedValues<T>(_ transform: (Key, Value) -> T) -> [Key: T] {
     [Key: T](uniqueKeysWithValues: map { ($0.key, transform($0.key, $0.value)) })
   }

@@ -7,11 +7,11 @@ package import Wire
 #endif
 
 extension Installation {
-  /// The JSON that is sent to a hub: without what only the hub decides.
+  /// The JSON to send to a hub, without members that only the hub sets.
   public var jsonData: Data { Data(encoded(byHub: false)) }
 
-  /// The JSON that the hub returns, members in the recorded order (docs/protocol/rest.md,
-  /// section 4.3). It reads back to an equal installation, so it also serves to store one.
+  /// The JSON that the hub returns, with members in the recorded order (docs/protocol/rest.md,
+  /// section 4.3). It decodes to an equal installation, so it is also used for storage.
   package var hubJSON: [UInt8] { encoded(byHub: true) }
 
   private func encoded(byHub: Bool) -> [UInt8] {
@@ -57,7 +57,7 @@ extension Installation {
 }
 
 extension PushTemplate {
-  /// The template's members.
+  /// Writes the template's members.
   fileprivate func write(to writer: inout JSONWriter) {
     writer.member("body", body)
     if !headers.isEmpty {
@@ -68,7 +68,7 @@ extension PushTemplate {
     writer.tags(tags)
   }
 
-  /// The template as JSON text, as a patch carries it.
+  /// The template as JSON text for a patch.
   package var jsonText: String {
     String(decoding: JSONWriter.object { write(to: &$0) }, as: UTF8.self)
   }
@@ -82,19 +82,19 @@ extension SecondaryTile {
     writer.templates(templates)
   }
 
-  /// The tile as JSON text, as a patch carries it.
+  /// The tile as JSON text for a patch.
   package var jsonText: String {
     String(decoding: JSONWriter.object { write(to: &$0, byHub: false) }, as: UTF8.self)
   }
 }
 
 extension JSONWriter {
-  /// The member `tags`, left out when there are none.
+  /// Writes the member `tags`, unless there are none.
   fileprivate mutating func tags(_ tags: [Tag]) {
     if !tags.isEmpty { array("tags", tags) { $0.string($1.rawValue) } }
   }
 
-  /// The member `templates`, sorted by name; left out when there are none.
+  /// Writes the member `templates`, sorted by name, unless there are none.
   fileprivate mutating func templates(_ templates: [String: PushTemplate]) {
     guard !templates.isEmpty else { return }
     object("templates") { writer in
@@ -106,22 +106,25 @@ extension JSONWriter {
 }
 
 extension Installation {
-  /// Reads an installation as a hub returns it.
+  /// Decodes an installation as a hub returns it.
   ///
-  /// Names may have any letter case and need no quotes; members that are `null` are absent, unknown
-  /// ones are passed over.
+  /// Names may have any letter case and need no quotes; members that are `null` count as absent,
+  /// and unknown ones are ignored.
+  ///
+  /// - Throws: ``WireFormatError`` if the data is not an installation.
   public init(jsonData: Data) throws(WireFormatError) {
     self = try Self.decode(jsonData)
   }
 
-  /// Reads the body of a PUT and checks it (docs/protocol/rest.md, sections 4.1 and 4.2); what only
-  /// the hub decides is set as for a fresh installation.
+  /// Decodes and validates the body of a PUT (docs/protocol/rest.md, sections 4.1 and 4.2). Members
+  /// that only the hub sets get the values of a new installation.
   ///
   /// - Parameters:
   ///   - body: JSON in UTF-8.
-  ///   - id: The id in the path, kept as it is spelled there. The body may leave it out or, as
-  ///     clients do that write UUIDs in the other case, differ in letter case; any other id there
-  ///     is refused. Beyond this one comparison ids are exact: `a` and `A` are two installations.
+  ///   - id: The id in the path, which is kept with its spelling. The body may leave it out or
+  ///     differ from it in letter case, as with clients that write UUIDs in the other case; any
+  ///     other id is rejected. Apart from this comparison ids are exact: `a` and `A` are two
+  ///     installations.
   package static func decodeRequest(
     _ body: some Collection<UInt8>, id: String
   ) throws(WireFormatError) -> Installation {
@@ -133,14 +136,14 @@ extension Installation {
     return try installation.validated()
   }
 
-  /// Reads an installation without checking what its texts say.
+  /// Decodes an installation without validating its values.
   package static func decode(
     _ body: some Collection<UInt8>, id: String? = nil
   ) throws(WireFormatError) -> Installation {
     try decode(try JSONValue.parse(body), id: id)
   }
 
-  /// As ``decode(_:id:)``, of a value in a larger document.
+  /// Same as ``decode(_:id:)``, for a value in a larger document.
   package static func decode(
     _ value: JSONValue, id: String? = nil
   ) throws(WireFormatError) -> Installation {
@@ -179,7 +182,7 @@ extension Installation {
 }
 
 extension PushTemplate {
-  /// Reads a template of an installation, or the value of a patch.
+  /// Decodes a template of an installation, or the value of a patch.
   package static func decode(_ value: JSONValue) throws(WireFormatError) -> PushTemplate {
     guard case .object(let list) = value else {
       throw .body("An item of 'Templates' must be an object with a 'Body'.")
@@ -193,7 +196,7 @@ extension PushTemplate {
 }
 
 extension PushTemplate {
-  /// Reads templates by their names; those that are `null` are absent.
+  /// Decodes templates by name; those that are `null` count as absent.
   static func decode(
     _ list: [JSONValue.Member]
   ) throws(WireFormatError) -> [String: PushTemplate] {
@@ -206,7 +209,7 @@ extension PushTemplate {
 }
 
 extension SecondaryTile {
-  /// Reads tiles by their ids; those that are `null` are absent.
+  /// Decodes tiles by id; those that are `null` count as absent.
   static func decode(
     _ list: [JSONValue.Member]
   ) throws(WireFormatError) -> [String: SecondaryTile] {
@@ -217,7 +220,7 @@ extension SecondaryTile {
     return tiles
   }
 
-  /// Reads a secondary tile of an installation, or the value of a patch.
+  /// Decodes a secondary tile of an installation, or the value of a patch.
   package static func decode(_ value: JSONValue) throws(WireFormatError) -> SecondaryTile {
     guard case .object(let list) = value else {
       throw .body("An item of 'SecondaryTiles' must be an object with a 'PushChannel'.")
@@ -230,7 +233,7 @@ extension SecondaryTile {
   }
 }
 
-/// The members of one object by folded name; what is `null` is absent.
+/// The members of one object by case-folded name; `null` counts as absent.
 struct InstallationMembers {
   private var byName: [String: JSONValue] = [:]
 
@@ -249,13 +252,13 @@ struct InstallationMembers {
     return text
   }
 
-  /// A template's text; one sample of the documentation uses the second name.
+  /// The body of a template; one sample in the documentation uses the second name.
   func body() throws(WireFormatError) -> String {
     if let body = try text("body") { return body }
     return try text("bodyTemplate") ?? ""
   }
 
-  /// The documentation uses the second name, the service the first.
+  /// Whether the channel is expired; the documentation uses the second name, the service the first.
   func isChannelExpired() throws(WireFormatError) -> Bool {
     if let flag = try flag("pushChannelExpired") { return flag }
     return try flag("expiredPushChannel") ?? false
@@ -272,7 +275,7 @@ struct InstallationMembers {
 
   func date(_ name: String) throws(WireFormatError) -> Date? {
     guard let value = self[name] else { return nil }
-    // Clients that have no date write an empty text.
+    // Clients without a date write an empty text.
     if case .string(let text) = value, text.trimmingBlanks.isEmpty { return nil }
     guard case .string(let text) = value, let date = WireDate.parse(text) else {
       throw wrong(name, "a date such as 2030-10-01T10:00:00Z")
@@ -286,7 +289,7 @@ struct InstallationMembers {
     return tags
   }
 
-  /// The array's texts as tags; `nil` when it is no array of texts.
+  /// The array's strings as tags; `nil` if the value is not an array of strings.
   static func tags(_ value: JSONValue) -> [Tag]? {
     guard case .array(let items) = value else { return nil }
     var tags: [Tag] = []
@@ -310,7 +313,7 @@ struct InstallationMembers {
     return map
   }
 
-  /// The object's members as texts; `nil` when it is no object of scalars.
+  /// The object's members as strings; `nil` if the value is not an object of scalars.
   static func map(_ value: JSONValue) -> [String: String]? {
     guard case .object(let list) = value else { return nil }
     var map: [String: String] = [:]
@@ -330,26 +333,31 @@ struct InstallationMembers {
   }
 }
 
-// `Codable` in the one form there is, that of the wire: read and written by the code above.
+// `Codable` uses the wire format, read and written by the code above.
 
 extension Installation: Codable {
-  /// - Throws: ``WireFormatError`` for what is no installation.
+  /// Decodes the form that a hub returns.
+  ///
+  /// - Throws: ``WireFormatError`` if the value is not an installation.
   public init(from decoder: any Decoder) throws {
     self = try Self.decode(try JSONValue(from: decoder))
   }
 
-  /// As a hub returns it, so that it reads back to an equal installation.
+  /// Encodes the form that a hub returns, which decodes to an equal installation.
   public func encode(to encoder: any Encoder) throws {
     try JSONValue.parse(hubJSON).encode(to: encoder)
   }
 }
 
 extension PushTemplate: Codable {
-  /// - Throws: ``WireFormatError`` for what is no template.
+  /// Decodes the form that an installation contains.
+  ///
+  /// - Throws: ``WireFormatError`` if the value is not a template.
   public init(from decoder: any Decoder) throws {
     self = try Self.decode(try JSONValue(from: decoder))
   }
 
+  /// Encodes the form that an installation contains.
   public func encode(to encoder: any Encoder) throws {
     try JSONValue.parse(Array(jsonText.utf8)).encode(to: encoder)
   }

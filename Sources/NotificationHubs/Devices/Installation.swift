@@ -4,7 +4,7 @@
   public import Foundation
 #endif
 
-/// A device as its app sees it: one push channel, its tags and its templates
+/// A device from the view of its app: one push channel with its tags and templates
 /// (docs/protocol/rest.md, section 4).
 ///
 /// ```swift
@@ -14,29 +14,33 @@
 ///   templates: ["main": PushTemplate(body: #"{"aps":{"alert":"$(message)"}}"#)])
 /// ```
 public struct Installation: Hashable, Sendable {
-  /// Letters, digits and `-_@#.:=`; unique in the hub. A UUID kept by the app is usual.
+  /// The id, unique in the hub, of letters, digits and `-_@#.:=`. Usually a UUID that the app
+  /// stores.
   public var installationID: String
-  /// The signed-in user, if any; reached by the tag `$UserId:{…}`.
+  /// The signed-in user, if any; addressed by the tag `$UserId:{…}`.
   public var userID: String?
+  /// The push service of the device.
   public var platform: PushPlatform
+  /// The address of the device at its push service.
   public var pushChannel: PushChannel
-  /// Set by the hub when the push service has reported the channel dead; ignored on writing.
+  /// Whether the push service has reported the channel dead. Set by the hub; ignored on writing.
   public var pushChannelExpired: Bool
-  /// When the hub forgets the installation; `nil` means as late as the hub allows.
+  /// The time at which the hub deletes the installation; `nil` for the latest that the hub allows.
   public var expirationTime: Date?
-  /// At most 60.
+  /// The tags, at most 60.
   public var tags: [Tag]
-  /// Values that templates can use beside those of the message.
+  /// Values for templates, in addition to those of the message.
   public var pushVariables: [String: String]
-  /// By name. A template's name is also a tag of it.
+  /// The templates by name. A template's name is also one of its tags.
   public var templates: [String: PushTemplate]
-  /// Windows only, by tile id.
+  /// The secondary tiles by id; Windows only.
   public var secondaryTiles: [String: SecondaryTile]
-  /// A Web Push subscription travels as an object, or as text that holds that object; it goes back
-  /// in the form in which it came, because not every client reads both (docs/protocol/rest.md,
-  /// section 4.1).
+  /// Whether a Web Push subscription is encoded as a text that holds the JSON object instead of as
+  /// an object. Hubs return the form that they received, because not every client reads both
+  /// (docs/protocol/rest.md, section 4.1).
   package var writesSubscriptionAsText = false
 
+  /// Creates an installation; ``validated()`` checks it.
   public init(
     installationID: String, userID: String? = nil, platform: PushPlatform,
     pushChannel: PushChannel, pushChannelExpired: Bool = false, expirationTime: Date? = nil,
@@ -56,17 +60,19 @@ public struct Installation: Hashable, Sendable {
   }
 }
 
-/// A text with expressions such as `$(message)` that the hub fills for each device
+/// A payload with expressions such as `$(message)` that the hub evaluates for each device
 /// (docs/protocol/templates.md).
 public struct PushTemplate: Hashable, Sendable {
-  /// The document as text: JSON, or XML on Windows.
+  /// The payload as text: JSON, or XML on Windows.
   public var body: String
-  /// Header values, expressions allowed: `apns-…` on Apple, `X-WNS-…` on Windows.
+  /// Header values, which may contain expressions: `apns-…` on Apple, `X-WNS-…` on Windows.
   public var headers: [String: String]
-  /// A date, or an expression; kept as given.
+  /// The expiry, a date or an expression; stored as given.
   public var expiry: String?
+  /// The tags of the template, which add to those of its installation.
   public var tags: [Tag]
 
+  /// Creates a template.
   public init(
     body: String, headers: [String: String] = [:], expiry: String? = nil, tags: [Tag] = []
   ) {
@@ -77,13 +83,18 @@ public struct PushTemplate: Hashable, Sendable {
   }
 }
 
-/// A second live tile of a Windows app, with a channel of its own.
+/// An additional live tile of a Windows app, with its own channel.
 public struct SecondaryTile: Hashable, Sendable {
+  /// The channel URI of the tile.
   public var pushChannel: String
+  /// Whether the push service has reported the channel dead. Set by the hub; ignored on writing.
   public var pushChannelExpired: Bool
+  /// The tags of the tile.
   public var tags: [Tag]
+  /// The templates of the tile by name.
   public var templates: [String: PushTemplate]
 
+  /// Creates a secondary tile.
   public init(
     pushChannel: String, pushChannelExpired: Bool = false, tags: [Tag] = [],
     templates: [String: PushTemplate] = [:]

@@ -6,31 +6,34 @@ package import Wire
   public import Foundation
 #endif
 
-/// Changes to an installation that leave the rest of it as it is (docs/protocol/rest.md,
-/// section 4.4).
+/// Changes to an installation that leave the rest of it unchanged (docs/protocol/rest.md, section
+/// 4.4).
 ///
-/// Operations apply in order, all or none of them.
+/// Operations apply in order; either all of them apply, or none.
 ///
 /// ```swift
 /// try await client.patch(
 ///   installation: id, [.addTag("news"), .removeTag("beta"), .setUserID("u-17")])
 /// ```
 public struct InstallationPatch: Hashable, Sendable, ExpressibleByArrayLiteral {
+  /// The operations in the order in which they apply.
   public var operations: [Operation]
 
+  /// Creates a patch of these operations.
   public init(_ operations: [Operation]) { self.operations = operations }
+  /// Creates a patch from an array literal of operations.
   public init(arrayLiteral elements: Operation...) { self.init(elements) }
 
-  /// One change of one place.
+  /// One change at one path.
   public struct Operation: Hashable, Sendable {
     package enum Verb: String, Hashable, Sendable {
       case add, remove, replace
     }
 
     package let verb: Verb
-    /// Segments of the path, unescaped.
+    /// The unescaped segments of the path.
     package let path: [String]
-    /// A text, or JSON; the two forms are equal for objects and arrays.
+    /// A plain text or JSON; for objects and arrays the two forms are equivalent.
     package let value: JSONValue?
 
     package init(_ verb: Verb, _ path: [String], _ value: JSONValue? = nil) {
@@ -42,25 +45,25 @@ public struct InstallationPatch: Hashable, Sendable, ExpressibleByArrayLiteral {
 }
 
 extension InstallationPatch.Operation {
-  /// Adds one tag; nothing happens if it is there.
+  /// Adds a tag; has no effect if it is present.
   public static func addTag(_ tag: Tag) -> Self { Self(.add, ["tags"], .string(tag.rawValue)) }
 
-  /// Removes one tag.
+  /// Removes a tag; has no effect if it is absent.
   public static func removeTag(_ tag: Tag) -> Self { Self(.remove, ["tags", tag.rawValue]) }
 
-  /// Puts these tags in the place of all there are.
+  /// Replaces all tags.
   public static func setTags(_ tags: [Tag]) -> Self {
     guard !tags.isEmpty else { return Self(.remove, ["tags"]) }
     return Self(.replace, ["tags"], .json(.array(tags.map { .string($0.rawValue) })))
   }
 
-  /// Says who is signed in; `nil` that nobody is.
+  /// Sets the signed-in user; `nil` removes it.
   public static func setUserID(_ userID: String?) -> Self {
     guard let userID else { return Self(.remove, ["userId"]) }
     return Self(.replace, ["userId"], .string(userID))
   }
 
-  /// Gives the device a new channel; the hub takes it for alive again.
+  /// Replaces the push channel; the hub then treats it as alive.
   public static func setPushChannel(_ channel: PushChannel) -> Self {
     switch channel {
     case .handle(let text): Self(.replace, ["pushChannel"], .string(text))
@@ -71,7 +74,7 @@ extension InstallationPatch.Operation {
     }
   }
 
-  /// Puts these variables in the place of all there are.
+  /// Replaces all push variables.
   public static func setPushVariables(_ variables: [String: String]) -> Self {
     guard !variables.isEmpty else { return Self(.remove, ["pushVariables"]) }
     let members = variables.sorted { $0.key < $1.key }
@@ -79,40 +82,42 @@ extension InstallationPatch.Operation {
     return Self(.replace, ["pushVariables"], .json(.object(members)))
   }
 
-  /// Creates a template, or puts it in the place of the one of that name.
+  /// Creates a template, or replaces the one with that name.
   public static func setTemplate(_ name: String, _ template: PushTemplate) -> Self {
     Self(.replace, ["templates", name], .string(template.jsonText))
   }
 
-  /// Changes the text of a template that is there.
+  /// Replaces the body of an existing template.
   public static func setTemplateBody(_ name: String, _ body: String) -> Self {
     Self(.replace, ["templates", name, "body"], .string(body))
   }
 
+  /// Removes a template.
   public static func removeTemplate(_ name: String) -> Self { Self(.remove, ["templates", name]) }
 
-  /// Creates a secondary tile, or puts it in the place of the one of that id.
+  /// Creates a secondary tile, or replaces the one with that id.
   public static func setSecondaryTile(_ id: String, _ tile: SecondaryTile) -> Self {
     Self(.replace, ["secondaryTiles", id], .string(tile.jsonText))
   }
 
+  /// Removes a secondary tile.
   public static func removeSecondaryTile(_ id: String) -> Self {
     Self(.remove, ["secondaryTiles", id])
   }
 }
 
 extension JSONValue {
-  /// JSON as text: the form in which patches carry objects and arrays.
+  /// JSON as text, the form in which patches contain objects and arrays.
   fileprivate static func json(_ value: JSONValue) -> JSONValue {
     .string(value.jsonText)
   }
 }
 
 extension InstallationPatch {
-  /// The most operations that one patch may have.
+  /// The maximum number of operations in a patch.
   package static let maximumOperations = 1_000
 
-  /// The JSON that is sent to a hub: an array of `{op, path, value}`.
+  /// The JSON to send to a hub: an array of `{op, path, value}`.
   public var jsonData: Data {
     var writer = JSONWriter()
     writer.beginArray()
@@ -130,10 +135,12 @@ extension InstallationPatch {
     return Data(writer.bytes)
   }
 
-  /// Reads the body of a PATCH.
+  /// Decodes the body of a PATCH.
+  ///
+  /// - Throws: ``WireFormatError`` if the data is not a patch.
   public init(jsonData: Data) throws(WireFormatError) { self = try Self.decode(jsonData) }
 
-  /// Reads the body of a PATCH: JSON in UTF-8.
+  /// Decodes the body of a PATCH: JSON in UTF-8.
   package static func decode(
     _ body: some Collection<UInt8>
   ) throws(WireFormatError) -> InstallationPatch {
@@ -155,15 +162,15 @@ extension InstallationPatch {
     guard case .string(let path)? = item["path"], path.utf8.first == UInt8(ascii: "/") else {
       throw .body("The 'path' of an operation must be a text that begins with '/'.")
     }
-    // By bytes: a `/` that a combining mark follows is one character with it, and separates all the
-    // same.
+    // Splits bytes: a `/` followed by a combining mark is one character with it, but still
+    // separates segments.
     let segments = path.utf8.split(
       separator: UInt8(ascii: "/"), omittingEmptySubsequences: false
     ).dropFirst()
     return Operation(verb, segments.map { unescaped(Array($0)) }, item["value"])
   }
 
-  /// RFC 6901: `~` is written `~0`, `/` is written `~1`.
+  /// Escapes a segment by RFC 6901: `~` becomes `~0`, `/` becomes `~1`.
   private static func escaped(_ segment: String) -> String {
     guard segment.utf8.contains(where: { $0 == UInt8(ascii: "~") || $0 == UInt8(ascii: "/") })
     else { return segment }
@@ -178,7 +185,7 @@ extension InstallationPatch {
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  /// A `~` before anything else stands for itself.
+  /// Unescapes a segment; a `~` before any other character is literal.
   private static func unescaped(_ segment: [UInt8]) -> String {
     var bytes: [UInt8] = []
     var place = 0
@@ -198,15 +205,16 @@ extension InstallationPatch {
 }
 
 extension InstallationPatch {
-  /// The installation with all operations applied in order, checked as ``Installation/validated()``
-  /// does. The hub answers 400 with what this throws, and nothing has changed.
+  /// Returns the installation with all operations applied in order, validated like
+  /// ``Installation/validated()``. If this throws, the hub replies with 400 and the error's text,
+  /// and nothing has changed.
   package func applied(
     to installation: Installation
   ) throws(WireFormatError) -> Installation {
     try changing(installation).validated()
   }
 
-  /// As ``applied(to:)`` without looking at the result.
+  /// Same as ``applied(to:)`` without validating the result.
   package func changing(
     _ installation: Installation
   ) throws(WireFormatError) -> Installation {
@@ -265,12 +273,12 @@ extension InstallationPatch.Operation {
     tiles[name] = tile
   }
 
-  /// `rest` begins with the template's name, or is empty for all of them.
+  /// Changes the template that `rest` starts with the name of, or all templates if `rest` is empty.
   private func apply(
     to templates: inout [String: PushTemplate], at rest: ArraySlice<String>
   ) throws(WireFormatError) {
     guard let name = rest.first else {
-      // As with all tags: `add` takes nothing away.
+      // As with all tags, `add` never removes anything.
       if verb != .add { templates = [:] }
       guard !isRemoval else { return }
       templates.merge(try PushTemplate.decode(try members())) { $1 }
@@ -293,7 +301,7 @@ extension InstallationPatch.Operation {
     templates[name] = template
   }
 
-  /// `rest` is empty for the whole list, or names one tag.
+  /// Changes the whole list if `rest` is empty, otherwise the tag that `rest` names.
   private func apply(
     to tags: inout [Tag], at rest: ArraySlice<String>
   ) throws(WireFormatError) {
@@ -309,7 +317,7 @@ extension InstallationPatch.Operation {
     if verb != .add { tags = [] }
     guard !isRemoval else { return }
     for tag in try givenTags() where !tags.contains(tag) {
-      // Well before the quadratic search could be felt; the exact limit is checked at the end.
+      // Stops well before the quadratic search becomes slow; the exact limit is checked at the end.
       guard tags.count < 10 * Tag.maximumCount else { throw fault("too many tags") }
       tags.append(tag)
     }
@@ -339,7 +347,7 @@ extension InstallationPatch.Operation {
     return text
   }
 
-  /// The value itself, or the JSON that its text holds.
+  /// The value itself, or the JSON that its text contains.
   private func structure() throws(WireFormatError) -> JSONValue {
     let value = try given()
     guard case .string(let text) = value else { return value }

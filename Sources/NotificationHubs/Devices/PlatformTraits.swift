@@ -1,10 +1,10 @@
-/// What sets the platforms apart, where client, hub, command line and gateways ask: names, limits,
-/// forms, properties and headers. A new platform is a case of ``PushPlatform`` and, in this file,
-/// its row and two lines.
+/// The differences between platforms that clients, hub, command line and gateways need: names,
+/// limits, formats, properties and headers. A new platform is a case of ``PushPlatform`` and, in
+/// this file, its row and two lines.
 package struct PlatformTraits: Sendable {
-  /// What a native payload has to be.
+  /// The format of a native payload.
   package enum Form: Sendable {
-    /// An XML document, unless a header says that it is raw.
+    /// An XML document, unless a header marks it as raw.
     case xml
     /// A JSON object.
     case object
@@ -12,49 +12,50 @@ package struct PlatformTraits: Sendable {
     case json
   }
 
-  /// The word of `ServiceBusNotification-Format` for a native send; `nil` for the platform's own.
+  /// The value of `ServiceBusNotification-Format` for a native send; `nil` for the platform's raw
+  /// value.
   package var sendFormat: String?
-  /// The prefix of telemetry elements and, unless ``registrationPrefix`` says otherwise, of those
-  /// of registrations.
+  /// The prefix of telemetry elements and, unless ``registrationPrefix`` overrides it, of
+  /// registration elements.
   package let prefix: String
   package var registrationPrefix: String?
-  /// The element of a registration, or the pair or three of them, that hold the handle; `nil` for
-  /// `…RegistrationId` with the prefix.
+  /// The one to three registration elements that hold the handle; `nil` for the prefix followed by
+  /// `RegistrationId`.
   package var handleElements: [String]?
-  /// Whether a template of its own has headers in a registration.
+  /// Whether a template registration has headers.
   package var hasTemplateHeaders = false
-  /// Whether the original service knows the platform. What it does not know is shown only to
-  /// clients that ask for extensions.
+  /// Whether the original service supports the platform. Others are shown only to clients that ask
+  /// for extensions.
   package var isOriginal = true
-  /// What has to be used in its place, for people; `nil` for a service that lives.
+  /// The replacement to recommend to people; `nil` if the service is still running.
   package var successor: String?
 
   package var form = Form.object
-  /// The most bytes of payload that the push service takes, as far as its documents say; the
-  /// gateways and the services themselves have the last word.
+  /// The maximum payload in bytes that the push service documents; gateways and the services
+  /// themselves decide.
   package var payloadLimit: Int?
-  /// What the names of headers begin with that are for this push service alone.
+  /// The prefix of header names that are specific to this push service.
   package var headerPrefix: String?
-  /// The names of such headers.
+  /// The names of further such headers.
   package var headers: Set<String> = []
 
   /// The credential's properties, in the order in which they are written.
   package var properties: [String] = []
-  /// Those of them that the original does not have, or that one of its clients fails on.
+  /// The properties that the original does not have, or that break one of its clients.
   package var extensionProperties: [String] = []
-  /// The properties that must be there together; of several families one is enough.
+  /// Groups of properties that must be present together; one complete group is enough.
   package var requiredProperties: [[String]] = []
-  /// The property that holds a certificate, with its password in ``certificatePassword``.
+  /// The property that holds a certificate, whose password is in ``certificatePassword``.
   package var certificate: String?
-  /// What a credential without a certificate is, in a word or two for people.
+  /// A word or two for a credential without a certificate, shown to people.
   package var secret = "secret"
 
-  /// May be empty.
+  /// The property with a certificate's password, which may be empty.
   package static let certificatePassword = "CertificateKey"
 }
 
 extension PushPlatform {
-  /// The platform's row.
+  /// The traits of this platform.
   package var traits: PlatformTraits {
     switch self {
     case .apns: .apns
@@ -69,8 +70,8 @@ extension PushPlatform {
     }
   }
 
-  /// The number that the hub's database holds, from 1 without gaps; never reassign one. Apart from
-  /// the row because it is asked for with every target of a send.
+  /// The code in the hub's database, from 1 without gaps; never reassign one. It is separate from
+  /// the traits because it is needed for every target of a send.
   package var storedCode: Int64 {
     switch self {
     case .apns: 1
@@ -87,8 +88,8 @@ extension PushPlatform {
 }
 
 extension PlatformTraits {
-  /// Which properties Apple's credential needs depends on their values, and its gateway checks
-  /// both. The limit is that of every kind of push but calls.
+  /// The properties that Apple's credential requires depend on their values, and the gateway checks
+  /// them. The payload limit applies to every push type except VoIP.
   fileprivate static let apns = PlatformTraits(
     sendFormat: "apple", prefix: "Apns", registrationPrefix: "Apple",
     handleElements: [RegistrationElement.deviceToken], hasTemplateHeaders: true,
@@ -115,7 +116,7 @@ extension PlatformTraits {
     ],
     certificate: "WnsCertificate")
 
-  /// It takes any `X-` header that is not another's.
+  /// MPNS accepts any `X-` header that is not another platform's.
   fileprivate static let mpns = PlatformTraits(
     sendFormat: "windowsphone", prefix: "Mpns",
     handleElements: [RegistrationElement.channelURI], hasTemplateHeaders: true,
@@ -138,7 +139,7 @@ extension PlatformTraits {
   fileprivate static let adm = PlatformTraits(
     prefix: "Adm", payloadLimit: 6144,
     properties: ["ClientId", "ClientSecret", "AuthTokenUrl", "SendUrlTemplate"],
-    // .NET has both; the original's client in Java, a setter for neither.
+    // The .NET client has both; the original's Java client has no setter for either.
     extensionProperties: ["AuthTokenUrl", "SendUrlTemplate"],
     requiredProperties: [["ClientId", "ClientSecret"]])
 
@@ -149,7 +150,7 @@ extension PlatformTraits {
     properties: ["BaiduApiKey", "BaiduSecretKey", "BaiduEndPoint"],
     requiredProperties: [["BaiduApiKey", "BaiduSecretKey"]])
 
-  /// The headers are those of RFC 8030, section 5, that a sender decides.
+  /// The headers are those of RFC 8030, section 5, that the sender sets.
   fileprivate static let browser = PlatformTraits(
     prefix: "Browser",
     handleElements: [

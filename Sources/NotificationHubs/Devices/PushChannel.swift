@@ -6,21 +6,21 @@ package import Wire
   public import Foundation
 #endif
 
-/// Where a push service reaches a device: what the field calls a handle.
+/// The address of a device at its push service, also called a handle.
 public enum PushChannel: Hashable, Sendable {
-  /// A token, a registration id or a channel URI, as the push service gave it.
+  /// A token, a registration id or a channel URI, as the push service issued it.
   case handle(String)
   /// A Web Push subscription.
   case subscription(endpoint: String, p256dh: String, auth: String)
 
-  /// The channel of an Apple device: the token of
+  /// The channel of an Apple device: the token passed to
   /// `application(_:didRegisterForRemoteNotificationsWithDeviceToken:)` as upper-case hexadecimal
-  /// digits, the form in which the service keeps it.
+  /// digits, the form in which the service stores it.
   public static func apns(_ deviceToken: Data) -> PushChannel {
     .handle(Hex.encodeUpper(deviceToken))
   }
 
-  /// The channel of an Apple device whose token is known as text, as a backend has it.
+  /// The channel of an Apple device whose token is given as text, as on a backend.
   ///
   /// - Parameter hexToken: Hexadecimal digits in either case, two for each byte.
   /// - Throws: ``WireFormatError`` for anything else.
@@ -34,33 +34,33 @@ public enum PushChannel: Hashable, Sendable {
     return .handle(hexToken.uppercased())
   }
 
-  /// The channel of an app that Firebase Cloud Messaging reaches: its registration token.
+  /// The channel of an app on Firebase Cloud Messaging: its registration token.
   ///
   /// - SeeAlso: <https://firebase.google.com/docs/cloud-messaging/android/client#sample-register>
   public static func fcm(registrationToken: String) -> PushChannel { .handle(registrationToken) }
 
-  /// The channel of a Windows app: the address that
+  /// The channel of a Windows app: the URI returned by
   /// `CreatePushNotificationChannelForApplicationAsync` or the Windows App SDK's
-  /// `PushNotificationManager` gave, letter for letter. It ends after 30 days.
+  /// `PushNotificationManager`, character for character. It expires after 30 days.
   ///
   /// - SeeAlso:
   ///   <https://learn.microsoft.com/windows/apps/design/shell/tiles-and-notifications/windows-push-notification-services--wns--overview>
   public static func wns(channelURI: String) -> PushChannel { .handle(channelURI) }
 
-  /// The channel of an app that Amazon Device Messaging reaches: its registration id.
+  /// The channel of an app on Amazon Device Messaging: its registration id.
   ///
   /// - SeeAlso: <https://developer.amazon.com/docs/adm/integrate-your-app.html>
   public static func adm(registrationID: String) -> PushChannel { .handle(registrationID) }
 
-  /// The channel of an app that Xiaomi Push reaches: its registration id.
+  /// The channel of an app on Xiaomi Push: its registration id.
   ///
   /// - SeeAlso: <https://dev.mi.com/distribute/doc/details?pId=1219>
   public static func xiaomi(registrationID: String) -> PushChannel { .handle(registrationID) }
 
-  /// The channel of a browser, from the JSON of its subscription: what a page posts after
+  /// The channel of a browser, from its subscription as JSON, as a page posts it after
   /// `JSON.stringify(await registration.pushManager.subscribe(…))`.
   ///
-  /// - Throws: ``WireFormatError`` when `endpoint`, `keys.p256dh` or `keys.auth` is missing.
+  /// - Throws: ``WireFormatError`` if `endpoint`, `keys.p256dh` or `keys.auth` is missing.
   /// - SeeAlso: <https://developer.mozilla.org/docs/Web/API/PushSubscription/toJSON>
   public static func browser(subscriptionJSON: Data) throws(WireFormatError) -> PushChannel {
     let json = try JSONValue.parse(subscriptionJSON)
@@ -72,9 +72,9 @@ public enum PushChannel: Hashable, Sendable {
     return .subscription(endpoint: endpoint, p256dh: p256dh, auth: auth)
   }
 
-  /// The channel of a Baidu device: two ids that travel as one text, `userId-channelId`.
+  /// The channel of a Baidu device: two ids joined in one text, `userId-channelId`.
   ///
-  /// A hyphen or percent sign inside the user id is percent-encoded, so that the ids come apart
+  /// A hyphen or percent sign in the user id is percent-encoded, so that the ids can be separated
   /// again (``baiduIDs``); Baidu's own ids are numbers.
   public static func baidu(userID: String, channelID: String) -> PushChannel {
     let user = userID.split(separator: "%", omittingEmptySubsequences: false)
@@ -83,15 +83,15 @@ public enum PushChannel: Hashable, Sendable {
     return .handle("\(user)-\(channelID)")
   }
 
-  /// The two ids of a Baidu device; `nil` when the handle is not made of two.
+  /// The two ids of a Baidu device; `nil` if the handle does not consist of two.
   public var baiduIDs: (userID: String, channelID: String)? {
     let text = handle
     guard let hyphen = text.firstIndex(of: "-") else { return nil }
     return (String(text[..<hyphen]).percentDecoded, String(text[text.index(after: hyphen)...]))
   }
 
-  /// The handle as one text: what a registration stores, and what identifies the device at its
-  /// push service. For a subscription that is its endpoint.
+  /// The handle as one text, which a registration stores and which identifies the device at its
+  /// push service. For a subscription, this is its endpoint.
   public var handle: String {
     switch self {
     case .handle(let text): text
@@ -101,7 +101,7 @@ public enum PushChannel: Hashable, Sendable {
 }
 
 extension PushChannel {
-  /// The subscription as the JSON object of an installation.
+  /// The subscription as the JSON object in an installation.
   package static func subscriptionJSON(endpoint: String, p256dh: String, auth: String) -> JSONValue
   {
     .object([
@@ -111,9 +111,9 @@ extension PushChannel {
     ])
   }
 
-  /// Reads an installation's `pushChannel`.
+  /// Decodes an installation's `pushChannel`.
   ///
-  /// - Returns: The channel, and whether a subscription came as text.
+  /// - Returns: The channel, and whether a subscription was encoded as text.
   package static func decode(
     _ value: JSONValue, platform: PushPlatform
   ) throws(WireFormatError) -> (channel: PushChannel, isText: Bool) {

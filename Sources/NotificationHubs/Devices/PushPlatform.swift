@@ -1,8 +1,8 @@
 import Wire
 
-/// A push service that devices are reached through.
+/// A push service.
 ///
-/// The raw value is the word of an installation's `platform` member (docs/protocol/rest.md,
+/// The raw value is the value of an installation's `platform` member (docs/protocol/rest.md,
 /// section 4.1).
 public enum PushPlatform: String, CaseIterable, Hashable, Sendable, Codable {
   /// Apple Push Notification service.
@@ -24,16 +24,17 @@ public enum PushPlatform: String, CaseIterable, Hashable, Sendable, Codable {
   /// Xiaomi Push.
   case xiaomi
 
-  /// The platform that an installation's `platform` member names, in any letter case.
+  /// The platform for an installation's `platform` member, in any letter case; `nil` if it is
+  /// unknown.
   public init?(installationWord word: String) {
     self.init(rawValue: word.lowercased())
   }
 
-  /// The word of the header `ServiceBusNotification-Format` for a native send
+  /// The value of the header `ServiceBusNotification-Format` for a native send
   /// (docs/protocol/rest.md, sections 3.1 and 5.1).
   public var sendFormat: String { traits.sendFormat ?? rawValue }
 
-  /// The platform whose native send format this is, in any letter case.
+  /// The platform with this native send format, in any letter case; `nil` if it is unknown.
   public init?(sendFormat: String) {
     let word = sendFormat.lowercased()
     guard let match = Self.allCases.first(where: { $0.sendFormat == word }) else { return nil }
@@ -50,6 +51,6 @@ public enum PushPlatform: String, CaseIterable, Hashable, Sendable, Codable {
 }
 
 extension JSONValue {
-  /// The member `platform`; `nil` when it is absent or newer than this build.
+  /// The member `platform`; `nil` if it is absent or newer than this build.
   var platform: PushPlatform? { text("platform").flatMap(PushPlatform.init(installationWord:)) }
 }

@@ -1,11 +1,11 @@
 import Wire
 
 extension Registration {
-  /// The registration in the form in which a hub keeps it, once it is sure that a hub takes it
-  /// (docs/protocol/rest.md, section 3.11): Apple tokens in upper case, tags without blanks and
-  /// second spellings. Whether a template's expressions are well-formed is not checked here.
+  /// Returns the registration in the form in which a hub stores it, if a hub accepts it
+  /// (docs/protocol/rest.md, section 3.11): Apple tokens in upper case, tags without surrounding
+  /// blanks or duplicates. The syntax of template expressions is not checked here.
   ///
-  /// - Throws: ``WireFormatError`` with what is wrong.
+  /// - Throws: ``WireFormatError`` that names the fault.
   public func validated() throws(WireFormatError) -> Registration {
     var result = self
     result.channel = try checkedChannel()
@@ -101,7 +101,7 @@ extension Registration {
     }
   }
 
-  /// The classes of raw notifications, whose body is the app's own business.
+  /// The classes of raw notifications, whose body has no prescribed format.
   private static let rawClasses = [3...10, 13...20, 23...31]
 
   private static func checkMpns(

@@ -6,8 +6,8 @@ import Wire
   package import Foundation
 #endif
 
-/// The names of the payload elements, which client and server share (docs/protocol/rest.md,
-/// section 3.1).
+/// The names of the payload elements, shared by client and server (docs/protocol/rest.md, section
+/// 3.1).
 enum RegistrationElement {
   static let native = "RegistrationDescription"
   static let template = "TemplateRegistrationDescription"
@@ -42,33 +42,33 @@ enum RegistrationElement {
       ]
     })
 
-  /// The element, or the pair or three of them, that hold the handle.
+  /// The one to three elements that hold the handle.
   static func handles(_ platform: PushPlatform) -> [String] {
     platform.traits.handleElements ?? ["\(platform.registrationPrefix)RegistrationId"]
   }
 
-  /// The element of one template header, as in `WnsHeader`; its list has an `s` more.
+  /// The element of a template header, such as `WnsHeader`; its list element appends an `s`.
   static func header(_ platform: PushPlatform) -> String? {
     platform.traits.hasTemplateHeaders ? "\(platform.telemetryPrefix)Header" : nil
   }
 }
 
 extension Registration {
-  /// The documents that hold a registration; they differ in how a time without end is written and
-  /// in who owns the members.
+  /// The documents that contain a registration. They differ in how they write an unlimited
+  /// expiration time and in which side sets the members.
   package enum Form: Sendable {
-    /// What a client sends: without what the hub owns.
+    /// A client's request, without the members that the hub sets.
     case request
     /// The reply to POST and PUT.
     case written
-    /// The reply to GET, entries of feeds, lines of export files.
+    /// The reply to GET, entries of feeds, and lines of export files.
     case read
   }
 
-  /// The entry with which a hub answers (docs/protocol/rest.md, section 3.3).
+  /// The entry in a hub's reply (docs/protocol/rest.md, section 3.3).
   ///
   /// - Parameters:
-  ///   - address: That of the registration itself, with the request's query.
+  ///   - address: The URL of the registration itself, with the request's query.
   ///   - now: The time of the reply.
   package func entryXML(address: AtomAddress, form: Form, now: Date) -> String {
     AtomWriter.entry(entry(address: address, form: form, now: now))
@@ -77,9 +77,9 @@ extension Registration {
   /// One page of a list (docs/protocol/rest.md, section 3.9).
   ///
   /// - Parameters:
-  ///   - address: That of the list as it was asked for.
-  ///   - next: The token of the next page; `nil` on the last one. The same text goes into the
-  ///     header `x-ms-continuationtoken`.
+  ///   - address: The URL of the list as requested.
+  ///   - next: The continuation token; `nil` on the last page. The header `x-ms-continuationtoken`
+  ///     has the same text.
   package static func feedXML(
     _ page: [Registration], address: AtomAddress, next: String? = nil, now: Date
   ) -> String {
@@ -96,13 +96,13 @@ extension Registration {
       updated: now, author: nil, payload: descriptionXML(form: form))
   }
 
-  /// The entry that a client sends.
+  /// The entry in a client's request.
   package var requestXML: String { AtomWriter.request(descriptionXML(form: .request)) }
 
-  /// The payload element alone, on one line: also the line of a job's file (docs/protocol/rest.md,
-  /// section 7).
+  /// The payload element alone, on one line, which is also a line of a job's file
+  /// (docs/protocol/rest.md, section 7).
   ///
-  /// With ``Form/request`` the line of an import file still carries the ids that it names.
+  /// With ``Form/request``, a line of an import file still contains the ids that it names.
   package func descriptionXML(form: Form) -> String {
     var names = platform.registrationPrefix
     names += template == nil ? RegistrationElement.native : RegistrationElement.template
@@ -117,7 +117,7 @@ extension Registration {
     return text + "</\(names)>"
   }
 
-  /// The line of a file that a job imports: with the id, and for updates the etag, inside.
+  /// The line of a job's import file, with the id and, for updates, the etag.
   package var importLine: String {
     var text = descriptionXML(form: .request)
     guard let end = text.firstIndex(of: ">") else { return text }
@@ -156,7 +156,7 @@ extension Registration {
     }
   }
 
-  /// The texts of the elements that hold the handle, in their order.
+  /// The texts of the elements that hold the handle, in order.
   private var handleParts: [String] {
     switch (platform, channel) {
     case (.browser, .subscription(let endpoint, let p256dh, let auth)): [endpoint, p256dh, auth]
@@ -178,8 +178,8 @@ extension Registration {
     } else {
       appendHeaders(template, to: &text)
     }
-    // Left out when there is none: the nil form of the service confuses a client
-    // (docs/protocol/rest.md, section 3.3).
+    // Left out if there is none: the service's nil form breaks a client (docs/protocol/rest.md,
+    // section 3.3).
     text.appendElement(RegistrationElement.templateName, name)
     if platform == .baidu {
       text.appendElement(RegistrationElement.messageType, template.baiduMessageType)
@@ -211,13 +211,13 @@ extension Registration {
 }
 
 extension Registration {
-  /// The sentence of the service for a description that it cannot take.
+  /// The service's error for an invalid description.
   package static let invalidDescription = WireFormatError(
     "The specified resource description is invalid.")
 
-  /// Reads the body of a POST or PUT in every form that clients send, and checks it
-  /// (docs/protocol/rest.md, sections 3.2 and 3.11). What the hub owns is absent from the result,
-  /// whatever the body says. Expressions in templates are not checked here.
+  /// Decodes and validates the body of a POST or PUT in every form that clients send
+  /// (docs/protocol/rest.md, sections 3.2 and 3.11). Members that the hub sets are absent from the
+  /// result, whatever the body says. Template expressions are not checked here.
   ///
   /// - Throws: ``WireFormatError`` with the text of a 400.
   package static func decodeRequest(
@@ -230,8 +230,8 @@ extension Registration {
     return try registration.validated()
   }
 
-  /// Reads one description, in an entry or bare, as a hub returns it or as a line of a job's file
-  /// holds it; only what it says is not checked.
+  /// Decodes one description, in an entry or bare, from a hub's reply or a line of a job's file,
+  /// without validating its values.
   package static func decode(
     _ document: some Collection<UInt8>
   ) throws(WireFormatError) -> Registration {
@@ -239,7 +239,7 @@ extension Registration {
     return try Registration(payload)
   }
 
-  /// Reads a page of a list.
+  /// Decodes one page of a list.
   package static func decodeFeed(
     _ document: some Collection<UInt8>
   ) throws(WireFormatError) -> [Registration] {
@@ -256,7 +256,7 @@ extension Registration {
   }
 
   private init(_ payload: XMLNode) throws(WireFormatError) {
-    // .NET names the abstract type and gives the concrete one as an attribute.
+    // The .NET client names the abstract type and gives the concrete one as an attribute.
     var name = payload.name
     if name == RegistrationElement.native, let type = payload.attribute("type") {
       name = (String(type.split(separator: ":").last ?? "")).trimmingBlanks
@@ -288,7 +288,7 @@ extension Registration {
     }
   }
 
-  /// The items as they stand; an empty list is none.
+  /// The items as given; an empty list means no tags.
   private static func tags(_ payload: XMLNode) throws(WireFormatError) -> [Tag] {
     guard let text = payload.word(RegistrationElement.tags) else { return [] }
     let tags = text.split(separator: ",", omittingEmptySubsequences: false).map {

@@ -4,7 +4,7 @@
   public import Foundation
 #endif
 
-/// One target of notifications: a device's channel with its tags, for native sends or for one
+/// A target of notifications: a device's channel with its tags, for native sends or for one
 /// template (docs/protocol/rest.md, section 3).
 ///
 /// ```swift
@@ -14,33 +14,38 @@
 ///   kind: .template(PushTemplate(body: #"{"message":{…}}"#), name: "main"))
 /// let stored = try await client.create(template)
 /// ```
-/// An ``Installation`` is the simpler way for new apps; the hub keeps it as registrations too.
+/// An ``Installation`` is simpler for new apps; the hub also stores it as registrations.
 public struct Registration: Hashable, Sendable {
-  /// What a registration can be sent.
+  /// The kind of notifications that a registration receives.
   public enum Kind: Hashable, Sendable {
-    /// Native sends of its platform.
+    /// Native notifications of its platform.
     case native
-    /// Template sends. The tags of the template play no part; those of the registration do.
+    /// Template notifications. The tags of the template are ignored; those of the registration
+    /// apply.
     case template(PushTemplate, name: String?)
   }
 
+  /// The push service of the device.
   public var platform: PushPlatform
+  /// The address of the device at its push service.
   public var channel: PushChannel
+  /// The kind of notifications that the registration receives.
   public var kind: Kind
-  /// At most 60.
+  /// The tags, at most 60.
   public var tags: [Tag]
-  /// Values that templates can use beside those of the message.
+  /// Values for templates, in addition to those of the message.
   public var pushVariables: [String: String]
   /// The secondary tile that the channel belongs to; Windows and Windows Phone only.
   public var secondaryTileName: String?
 
-  /// Given by the hub, or chosen by the caller for create-or-update.
+  /// The id, assigned by the hub or chosen by the caller for create-or-update.
   public var registrationID: String?
-  /// Rises with every change; set by the hub.
+  /// The version of the registration, which increases with every change; set by the hub.
   public var etag: String?
-  /// When the hub forgets the registration, `nil` for never; set by the hub.
+  /// The time at which the hub deletes the registration, `nil` for never; set by the hub.
   public var expirationTime: Date?
 
+  /// Creates a registration; ``validated()`` checks it.
   public init(
     platform: PushPlatform, channel: PushChannel, kind: Kind = .native, tags: [Tag] = [],
     pushVariables: [String: String] = [:], secondaryTileName: String? = nil,
@@ -67,28 +72,29 @@ public struct Registration: Hashable, Sendable {
     if case .template(_, let name) = kind { name } else { nil }
   }
 
-  /// The hub has made the registration of an installation: only then it has such a tag.
+  /// Whether the hub created the registration for an installation: only such registrations have the
+  /// tag.
   public var isFromInstallation: Bool {
     tags.contains { $0.isImplicit && $0.folded.hasPrefix("$installationid:") }
   }
 }
 
 extension PushTemplate {
-  /// The priority of an Apple template beside its headers: 0 to 255, or an expression. It is kept
-  /// as the header `X-Apns-Priority`, over which a header `apns-priority` wins.
+  /// The priority of an Apple template apart from its headers: 0 to 255, or an expression. It is
+  /// stored as the header `X-Apns-Priority`; a header `apns-priority` takes precedence.
   public var applePriority: String? {
     get { header(WireName.olderApnsPriority) }
     set { setHeader(WireName.olderApnsPriority, newValue) }
   }
 
-  /// The message type of a Baidu template: 0 message, 1 notification. It is kept as the header
-  /// `X-Baidu-Message-Type`.
+  /// The message type of a Baidu template: 0 for a message, 1 for a notification. It is stored as
+  /// the header `X-Baidu-Message-Type`.
   public var baiduMessageType: String? {
     get { header(WireName.baiduMessageType) }
     set { setHeader(WireName.baiduMessageType, newValue) }
   }
 
-  /// The header of that name, letter case aside.
+  /// The value of the header with that name, in any letter case.
   package func header(_ name: String) -> String? {
     let folded = name.lowercased()
     return headers[name] ?? headers.first { $0.key.lowercased() == folded }?.value

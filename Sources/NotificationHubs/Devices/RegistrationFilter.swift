@@ -1,14 +1,14 @@
 import Wire
 
-/// Which registrations a `$filter` selects: those of one device (docs/protocol/rest.md,
-/// section 3.10).
+/// The registrations that a `$filter` selects, which are those of one device
+/// (docs/protocol/rest.md, section 3.10).
 package struct RegistrationFilter: Hashable, Sendable {
-  /// The platform whose field the filter names; `nil` for `ChannelUri`, which any handle matches.
+  /// The platform whose field the filter names; `nil` for `ChannelUri`, which matches any handle.
   package let platform: PushPlatform?
-  /// Spellings of ``PushChannel/handle`` under which the store may have the device, likeliest
-  /// first; at most ten.
+  /// Spellings of ``PushChannel/handle`` under which the device may be stored, likeliest first; at
+  /// most ten.
   package let handles: [String]
-  /// Of a browser, beside its endpoint.
+  /// The keys of a browser, in addition to its endpoint.
   private let keys: Keys?
 
   private struct Keys: Hashable, Sendable {
@@ -16,7 +16,7 @@ package struct RegistrationFilter: Hashable, Sendable {
     let auth: [String]
   }
 
-  /// Whether a registration that has one of the ``handles`` is one of those meant.
+  /// Whether a registration with one of the ``handles`` is selected.
   package func matches(platform: PushPlatform, channel: PushChannel) -> Bool {
     guard self.platform == nil || self.platform == platform, handles.contains(channel.handle)
     else { return false }
@@ -25,10 +25,11 @@ package struct RegistrationFilter: Hashable, Sendable {
     return keys.p256dh.contains(p256dh) && keys.auth.contains(auth)
   }
 
-  /// The filter that a client sends for a device: any handle goes by `ChannelUri`.
+  /// The filter that a client sends for a device; `ChannelUri` matches any handle.
   package static func text(_ channel: PushChannel) -> String {
     func term(_ field: String, _ text: String) -> String {
-      // By scalars: a mark that combines with the quote would hide it from a search by characters.
+      // Splits scalars: a mark that combines with the quote would hide it from a search by
+      // characters.
       let literal = text.unicodeScalars.split(separator: "'", omittingEmptySubsequences: false)
         .map { String($0) }.joined(separator: "''")
       return "\(field) eq '\(literal)'"
@@ -40,13 +41,13 @@ package struct RegistrationFilter: Hashable, Sendable {
       .map { term($0, $1) }.joined(separator: " and ")
   }
 
-  /// The longest filter that is read, in bytes.
+  /// The maximum length of a filter, in bytes.
   package static let maximumLength = 16_384
 
-  /// Reads a filter in each of the forms that clients send.
+  /// Parses a filter in any of the forms that clients send.
   ///
   /// - Parameter text: The value of the query parameter, percent-decoded once or not at all.
-  /// - Throws: ``WireFormatError`` for anything else; the answer is 400.
+  /// - Throws: ``WireFormatError`` for anything else; the hub replies with 400.
   package init(parsing text: String) throws(WireFormatError) {
     let fault = WireFormatError("The $filter expression is not supported.")
     guard text.utf8.count <= Self.maximumLength else { throw fault }
@@ -56,11 +57,12 @@ package struct RegistrationFilter: Hashable, Sendable {
     self = parsed
   }
 
-  /// All registrations with a handle, on any platform; of a browser the endpoint is enough.
+  /// Selects all registrations with a handle, on any platform; for a browser the endpoint is
+  /// enough.
   ///
-  /// - Parameter handle: As a push service or an app gives it: a token in either case, a channel's
-  ///   address, the JSON of a subscription.
-  /// - Throws: ``WireFormatError`` for what can be no handle.
+  /// - Parameter handle: The handle as a push service or an app gives it: a token in either case, a
+  ///   channel URI, or the JSON of a subscription.
+  /// - Throws: ``WireFormatError`` for a text that cannot be a handle.
   package init(handle: String) throws(WireFormatError) {
     let text = handle.trimmingBlanks
     guard !text.isEmpty, text.utf8.count <= Self.maximumLength,
@@ -116,21 +118,21 @@ package struct RegistrationFilter: Hashable, Sendable {
     }
   }
 
-  /// As it is, and percent-decoded once more.
+  /// The literal as given, and percent-decoded once more.
   private static func spellings(_ literal: String) -> [String] {
     [literal].appendingMissing(literal.percentDecoded)
   }
 
-  /// The spellings of a handle whose platform is not known: an Apple token is kept in upper case, a
-  /// Baidu pair may have hyphens of its own before the one that parts it.
+  /// The possible spellings of a handle of unknown platform: Apple tokens are stored in upper case,
+  /// and a Baidu pair may contain hyphens before the one that separates it.
   private static func anyPlatform(_ literal: String) -> [String] {
     var handles = spellings(literal)
     if literal.utf8.allSatisfy({ Hex.value($0) != nil }) {
       handles = handles.appendingMissing(literal.uppercased())
     }
     guard !literal.contains("/") else {
-      // A Windows channel with an empty path has a slash in a registration, and none in an
-      // installation that was given without.
+      // A Windows channel with an empty path is stored with a slash in a registration, and without
+      // one in an installation that was given without.
       for spelling in handles where spelling.isAbsoluteURI {
         handles = handles.appendingMissing(spelling.withRootPath)
         let bare = String(spelling.dropLast())
@@ -156,12 +158,12 @@ extension [String] {
   }
 }
 
-/// Takes `Field eq 'literal' and …` apart.
+/// Parses `Field eq 'literal' and …`.
 private struct FilterScanner {
   private let bytes: [UInt8]
   private var position = 0
 
-  /// The literals by folded field name; `nil` when the text has another form.
+  /// The literals by case-folded field name; `nil` if the text has another form.
   static func terms(_ text: String) -> [String: String]? {
     var scanner = FilterScanner(bytes: Array(text.utf8))
     return scanner.terms()
@@ -182,7 +184,7 @@ private struct FilterScanner {
     return nil
   }
 
-  /// Between tokens a plus sign is a blank, too.
+  /// Between tokens a plus sign also counts as a blank.
   private mutating func skipBlanks() {
     while position < bytes.count, bytes[position] == 0x20 || bytes[position] == UInt8(ascii: "+") {
       position += 1
@@ -202,7 +204,7 @@ private struct FilterScanner {
       || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
   }
 
-  /// A text in single quotes, which are doubled inside; one client forgets the first of them.
+  /// A text in single quotes, which are doubled inside; one client omits the opening quote.
   private mutating func literal(of field: String) -> String? {
     skipBlanks()
     guard position < bytes.count else { return nil }

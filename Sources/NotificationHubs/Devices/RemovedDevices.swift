@@ -6,19 +6,22 @@ import Wire
   public import Foundation
 #endif
 
-/// Registrations that the hub has removed because a push service called their handle dead, and that
-/// can be brought back for seven days: Belfry's answer to `GET /{hub}/removals`.
+/// Registrations that the hub removed because a push service reported their handle dead, and that
+/// can be restored for seven days: Belfry's reply to `GET /{hub}/removals`.
 public struct RemovedDevices: Hashable, Sendable {
-  /// Those of one hour with the same outcome. A wave stands out from the daily drip.
+  /// The removals of one hour with the same outcome, so that a wave of removals stands out.
   public struct Item: Hashable, Sendable {
-    /// When the hour begins.
+    /// The start of the hour.
     public var hour: Date
+    /// The platform of the registrations.
     public var platform: PushPlatform
-    /// What the push service said: `ExpiredChannel`, `BadChannel`, `WrongChannel`; `RefreshToken`
-    /// for a handle that it has replaced.
+    /// The verdict of the push service: `ExpiredChannel`, `BadChannel`, `WrongChannel`;
+    /// `RefreshToken` for a handle that it has replaced.
     public var outcome: String
+    /// The number of registrations removed.
     public var registrations: Int
 
+    /// Creates the removals of one hour.
     public init(hour: Date, platform: PushPlatform, outcome: String, registrations: Int) {
       self.hour = hour
       self.platform = platform
@@ -27,10 +30,12 @@ public struct RemovedDevices: Hashable, Sendable {
     }
   }
 
-  /// The oldest first.
+  /// The removals by hour, oldest first.
   public var items: [Item]
+  /// The total number of registrations removed.
   public var total: Int { items.reduce(0) { $0 + $1.registrations } }
 
+  /// Creates a list of removals.
   public init(_ items: [Item]) { self.items = items }
 
   /// `{"removals":[{"hour":"…","platform":"apns","outcome":"BadChannel","registrations":3}]}`
@@ -45,7 +50,7 @@ public struct RemovedDevices: Hashable, Sendable {
     }
   }
 
-  /// Reads the reply.
+  /// Decodes the reply.
   package init(json: some Collection<UInt8>) throws(WireFormatError) {
     guard let items = try JSONValue.parse(json).array("removals") else {
       throw WireFormatError("The reply is no list of removals.")
@@ -60,16 +65,17 @@ public struct RemovedDevices: Hashable, Sendable {
   }
 }
 
-/// What bringing removed registrations back has done: Belfry's answer to
-/// `POST /{hub}/removals/restore`.
+/// The result of restoring removed registrations: Belfry's reply to `POST /{hub}/removals/restore`.
 public struct DeviceRestoration: Hashable, Sendable {
-  /// Registrations that are there again.
+  /// The number of registrations restored.
   public var restored: Int
-  /// Those that stay away: the app has registered again meanwhile, or their time is over.
+  /// The number of registrations not restored, because the app has registered again or they have
+  /// expired.
   public var superseded: Int
-  /// The same request brings more of them back.
+  /// Whether repeating the request restores more.
   package var hasMore: Bool
 
+  /// Creates a result.
   public init(restored: Int, superseded: Int) {
     self.init(restored: restored, superseded: superseded, hasMore: false)
   }
@@ -89,7 +95,7 @@ public struct DeviceRestoration: Hashable, Sendable {
     }
   }
 
-  /// Reads the reply.
+  /// Decodes the reply.
   package init(json: some Collection<UInt8>) throws(WireFormatError) {
     let root = try JSONValue.parse(json)
     guard let restored = root.count("restored"), let superseded = root.count("superseded") else {

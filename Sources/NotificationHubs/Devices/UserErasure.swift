@@ -1,19 +1,21 @@
 import Wire
 
-/// What was erased with a user: Belfry's answer to `DELETE /{hub}/users/{userId}`.
+/// The numbers of items erased with a user: Belfry's reply to `DELETE /{hub}/users/{userId}`.
 public struct UserErasure: Hashable, Sendable {
+  /// Installations of the user.
   public var installations: Int
-  /// Scheduled notifications that were for this user only.
+  /// Scheduled notifications for this user only.
   public var schedules: Int
   /// Stored payloads.
   public var notifications: Int
   /// Outcomes kept for single devices.
   public var deviceRecords: Int
-  /// Names of tags that no other device carries.
+  /// Tags that no other device has.
   public var tags: Int
   /// Templates that no other device has.
   public var templates: Int
 
+  /// Creates a result.
   public init(
     installations: Int, schedules: Int, notifications: Int, deviceRecords: Int, tags: Int = 0,
     templates: Int = 0
@@ -38,10 +40,10 @@ public struct UserErasure: Hashable, Sendable {
     }
   }
 
-  /// Reads the reply.
+  /// Decodes the reply.
   package init(json: some Collection<UInt8>) throws(WireFormatError) {
     let root = try JSONValue.parse(json)
-    // Servers before 2026-12 do not count the last two.
+    // Servers before 2026-12 do not report the last two.
     let counts = Self.names.enumerated().compactMap { index, name in
       root[name]?.count ?? (index > 3 && root[name] == nil ? 0 : nil)
     }

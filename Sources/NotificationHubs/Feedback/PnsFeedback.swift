@@ -6,21 +6,27 @@ import Wire
   public import Foundation
 #endif
 
-/// What a push service said about one device: a document in the feedback container
+/// A push service's feedback about one device: a document in the feedback container
 /// (docs/protocol/rest.md, section 6).
 public struct PnsFeedback: Hashable, Sendable {
+  /// The time of the feedback.
   public var feedbackTime: Date
-  /// The outcome's wire name: `ExpiredChannel`.
+  /// The wire name of the outcome, such as `ExpiredChannel`.
   public var notificationSystemError: String
-  /// The send format: `apple`.
+  /// The send format of the platform, such as `apple`.
   public var platform: String
+  /// The handle that the feedback is about.
   public var pnsHandle: String
+  /// The id of the registration with the handle, if any.
   public var registrationID: String?
+  /// The id of the installation with the handle, if any.
   public var installationID: String?
+  /// The id of the notification that led to the feedback, if known.
   public var notificationID: String?
-  /// The handle that replaces the old one.
+  /// The handle that replaces the old one; `nil` if the push service gave none.
   public var newPnsHandle: String?
 
+  /// Creates a feedback document.
   public init(
     feedbackTime: Date, notificationSystemError: String, platform: String, pnsHandle: String,
     registrationID: String? = nil, installationID: String? = nil, notificationID: String? = nil,
@@ -40,8 +46,8 @@ public struct PnsFeedback: Hashable, Sendable {
 extension PnsFeedback {
   private static let root = "PnsFeedback"
 
-  /// The document, on one line, members in their order. A file is such documents one after the
-  /// other.
+  /// The document, on one line, with members in their fixed order. A file is a sequence of such
+  /// documents.
   package var xml: String {
     var text = AtomWriter.open(Self.root)
     text.appendElement("FeedbackTime", WireDate.trimmed(feedbackTime))
@@ -55,10 +61,10 @@ extension PnsFeedback {
     return text + "</\(Self.root)>"
   }
 
-  /// Reads a file of the feedback container: documents one after the other, each perhaps with a
-  /// declaration of its own, whose encoding is not the one in use.
+  /// Reads a file of the feedback container: a sequence of documents. Each may have its own XML
+  /// declaration, whose encoding is not the one in use.
   ///
-  /// - Throws: ``WireFormatError`` when a document does not read.
+  /// - Throws: ``WireFormatError`` if a document cannot be read.
   public static func parse(_ file: Data) throws(WireFormatError) -> [PnsFeedback] {
     let end = Array("</\(root)".utf8)
     var documents: [PnsFeedback] = []

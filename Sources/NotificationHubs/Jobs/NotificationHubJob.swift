@@ -6,21 +6,28 @@ import Wire
   public import Foundation
 #endif
 
-/// Work on all registrations of a hub at once (docs/protocol/rest.md, section 7).
+/// A bulk operation on the registrations of a hub (docs/protocol/rest.md, section 7).
 public struct NotificationHubJob: Hashable, Sendable {
-  /// What a job does; a word newer than this build survives.
+  /// The operation of a job; values newer than this build are preserved.
   public struct Kind: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+    /// The value on the wire.
     public let rawValue: String
+    /// Creates a kind from its wire value.
     public init(rawValue: String) { self.rawValue = rawValue }
+    /// The value on the wire.
     public var description: String { rawValue }
-    /// Writes every registration to a file, one description on each line.
+    /// Writes every registration to a file, one description per line.
     public static let exportRegistrations = Kind(rawValue: "ExportRegistrations")
+    /// Creates registrations from a file.
     public static let importCreateRegistrations = Kind(rawValue: "ImportCreateRegistrations")
+    /// Updates existing registrations from a file.
     public static let importUpdateRegistrations = Kind(rawValue: "ImportUpdateRegistrations")
+    /// Creates or replaces registrations from a file.
     public static let importUpsertRegistrations = Kind(rawValue: "ImportUpsertRegistrations")
+    /// Deletes the registrations that a file lists.
     public static let importDeleteRegistrations = Kind(rawValue: "ImportDeleteRegistrations")
 
-    /// Whether the job reads a file; `nil` for a word that is not known.
+    /// Whether the job reads a file; `nil` for an unknown kind.
     package var isImport: Bool? {
       switch self {
       case .exportRegistrations: false
@@ -32,38 +39,51 @@ public struct NotificationHubJob: Hashable, Sendable {
     }
   }
 
-  /// Where a job stands; a word newer than this build survives.
+  /// The state of a job; values newer than this build are preserved.
   public struct Status: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+    /// The value on the wire.
     public let rawValue: String
+    /// Creates a status from its wire value.
     public init(rawValue: String) { self.rawValue = rawValue }
+    /// The value on the wire.
     public var description: String { rawValue }
-    /// Accepted.
+    /// The job is accepted.
     public static let started = Status(rawValue: "Started")
+    /// The job is running.
     public static let running = Status(rawValue: "Running")
+    /// The job has completed; some lines of an import may have failed.
     public static let completed = Status(rawValue: "Completed")
+    /// The job has failed; ``NotificationHubJob/failure`` has the reason.
     public static let failed = Status(rawValue: "Failed")
 
-    /// Nothing more will happen.
+    /// Whether the job has ended.
     public var isFinal: Bool { self == .completed || self == .failed }
   }
 
-  /// Given by the hub.
+  /// The id, assigned by the hub; `nil` for a job to submit.
   public var jobID: String?
+  /// The operation.
   public var kind: Kind
+  /// The state; set by the hub.
   public var status: Status
-  /// 0 to 100.
+  /// The progress in percent, 0 to 100.
   public var progress: Double
-  /// The URL of a container that the hub may write to, with what opens it.
+  /// The URL of a container that the hub may write to, access token included.
   public var outputContainerURI: String
-  /// The URL of the file to import, with what opens it; `nil` for an export.
+  /// The URL of the file to import, access token included; `nil` for an export.
   public var importFileURI: String?
+  /// Further input by name.
   public var inputProperties: [String: String]
-  /// Why the job failed.
+  /// The reason why the job failed.
   public var failure: String?
+  /// The results by name, such as ``outputFilePath``; set by the hub.
   public var outputProperties: [String: String]
+  /// The time at which the hub accepted the job.
   public var createdAt: Date?
+  /// The time of the last update.
   public var updatedAt: Date?
 
+  /// Creates a job; only the kind and the URLs are needed to submit one.
   public init(
     kind: Kind, outputContainerURI: String, importFileURI: String? = nil, jobID: String? = nil,
     status: Status = .started, progress: Double = 0, inputProperties: [String: String] = [:],
@@ -83,24 +103,24 @@ public struct NotificationHubJob: Hashable, Sendable {
     self.updatedAt = updatedAt
   }
 
-  /// The name of the output property that says where in the container the results are.
+  /// The name of the output property with the path of the results in the container.
   public static let outputFilePath = "OutputFilePath"
-  /// The name of the output property that says where in the container the failed lines are.
+  /// The name of the output property with the path of the failed lines in the container.
   public static let failedFilePath = "FailedFilePath"
 }
 
 extension NotificationHubJob {
-  /// The sentence of the service for a job that it cannot take.
+  /// The service's error for an invalid job.
   package static let invalidPayload = WireFormatError(
     "The supplied notificationhub job payload is invalid")
 
   private static let root = "NotificationHubJob"
 
-  /// The entry with which a hub answers.
+  /// The entry in a hub's reply.
   ///
-  /// The id always stands below the address that was asked for, so that a GET of one job answers
-  /// with the id twice, as the service does; `Content-Location` is the same address.
-  /// - Parameter address: As the list, or the job, was asked for.
+  /// The id is always appended to the requested address, so the reply to a GET of one job contains
+  /// the id twice, as with the service; `Content-Location` is the same address.
+  /// - Parameter address: The URL of the list or the job as requested.
   package func entryXML(address: AtomAddress, now: Date) -> String {
     AtomWriter.entry(entry(address: address, now: now))
   }
@@ -120,7 +140,7 @@ extension NotificationHubJob {
       published: createdAt ?? now, updated: updatedAt ?? now, payload: payload)
   }
 
-  /// The entry that a client sends.
+  /// The entry in a client's request.
   package var requestXML: String {
     AtomWriter.request(
       NotificationHubJob(
@@ -145,7 +165,7 @@ extension NotificationHubJob {
     return text + "</\(Self.root)>"
   }
 
-  /// At most two digits after the point.
+  /// The number with at most two decimals.
   private static func decimal(_ number: Double) -> String {
     let hundredths = Int((min(max(number, 0), 100) * 100).rounded())
     let (whole, rest) = hundredths.quotientAndRemainder(dividingBy: 100)
@@ -167,7 +187,7 @@ extension NotificationHubJob {
     return text + "</\(name)>"
   }
 
-  /// Reads the body of a POST and checks it; what only the hub decides is absent.
+  /// Decodes and validates the body of a POST; members that only the hub sets are absent.
   package static func decodeRequest(
     _ body: some Collection<UInt8>
   ) throws(WireFormatError) -> NotificationHubJob {
@@ -180,13 +200,14 @@ extension NotificationHubJob {
       importFileURI: job.importFileURI, inputProperties: job.inputProperties)
   }
 
-  /// Also of a file on the server, which Belfry's operators can allow; such a URI has no host.
+  /// Whether the URI is absolute. This includes files on the server, which Belfry's operators can
+  /// permit; such a URI has no host.
   private static func isPlace(_ uri: String) -> Bool {
     let isFile = uri.lowercased().hasPrefix("file:///")
     return (isFile ? "file://localhost" + uri.dropFirst(7) : uri).isAbsoluteURI
   }
 
-  /// Reads a job as a hub returns it.
+  /// Decodes a job as a hub returns it.
   package static func decode(
     _ document: some Collection<UInt8>
   ) throws(WireFormatError) -> NotificationHubJob {
@@ -194,7 +215,7 @@ extension NotificationHubJob {
     return try NotificationHubJob(payload)
   }
 
-  /// Reads the list of a hub's jobs.
+  /// Decodes the list of a hub's jobs.
   package static func decodeFeed(
     _ document: some Collection<UInt8>
   ) throws(WireFormatError) -> [NotificationHubJob] {

@@ -6,30 +6,34 @@ import Wire
   public import Foundation
 #endif
 
-/// A named pair of keys with rights (docs/protocol/rest.md, section 8.1).
+/// An access policy: a named pair of keys with rights (docs/protocol/rest.md, section 8.1).
 public struct AuthorizationRule: Hashable, Sendable, CustomStringConvertible,
   CustomDebugStringConvertible, CustomReflectable
 {
-  /// What the keys open.
+  /// The operations that keys permit.
   public enum Right: String, CaseIterable, Hashable, Sendable {
-    /// Register devices.
+    /// Registering devices.
     case listen = "Listen"
-    /// Everything; needs the other two.
+    /// Everything; requires the other two rights.
     case manage = "Manage"
-    /// Send notifications.
+    /// Sending notifications.
     case send = "Send"
   }
 
-  /// 1 to 256 URL-safe characters, unique in its hub.
+  /// The name, 1 to 256 URL-safe characters, unique in its hub.
   public var keyName: String
+  /// The rights that both keys grant.
   public var rights: Set<Right>
-  /// Base64 of 32 bytes, 44 characters; `nil` lets the hub make one.
+  /// The primary key, 44 characters of base64 for 32 bytes; `nil` lets the hub generate one.
   public var primaryKey: String?
+  /// The secondary key, in the same form; `nil` lets the hub generate one.
   public var secondaryKey: String?
-  /// Set by the hub.
+  /// The time of creation; set by the hub.
   public var createdTime: Date?
+  /// The time of the last change; set by the hub.
   public var modifiedTime: Date?
 
+  /// Creates a rule.
   public init(
     keyName: String, rights: Set<Right>, primaryKey: String? = nil, secondaryKey: String? = nil,
     createdTime: Date? = nil, modifiedTime: Date? = nil
@@ -42,19 +46,21 @@ public struct AuthorizationRule: Hashable, Sendable, CustomStringConvertible,
     self.modifiedTime = modifiedTime
   }
 
-  /// Without the keys.
+  /// The name and rights, without the keys.
   public var description: String {
     "authorization rule '\(keyName)' (\(rights.map(\.rawValue).sorted().joined(separator: ", ")))"
   }
+  /// The same as ``description``, without the keys.
   public var debugDescription: String { description }
+  /// A mirror without the keys.
   public var customMirror: Mirror { Mirror(self, children: ["keyName": keyName]) }
 }
 
 extension AuthorizationRule {
-  /// The most rules of a hub (docs/protocol/rest.md, section 9).
+  /// The maximum number of rules of a hub (docs/protocol/rest.md, section 9).
   package static let maximumCount = 12
 
-  /// What is wrong with the rule; `nil` when a hub takes it.
+  /// A description of the fault in the rule; `nil` if the rule is valid.
   package var fault: String? {
     guard (1...256).contains(keyName.utf8.count), keyName.utf8.allSatisfy(Self.isURLSafe) else {
       return "'KeyName' must have 1 to 256 URL-safe characters."
@@ -76,7 +82,7 @@ extension AuthorizationRule {
       || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || "-_.~!*()".utf8.contains(byte)
   }
 
-  /// The element, members in their order.
+  /// The element, with members in their fixed order.
   var xml: String {
     var text = "<AuthorizationRule i:type=\"SharedAccessAuthorizationRule\">"
     text += "<ClaimType>SharedAccessKey</ClaimType><ClaimValue>None</ClaimValue><Rights>"

@@ -6,21 +6,24 @@ import Wire
   public import Foundation
 #endif
 
-/// A hub's credential of a push service without its secrets: Belfry's answer to
-/// `GET /{hub}/credentials`.
+/// A hub's credential for a push service, without its secrets: Belfry's reply to `GET
+/// /{hub}/credentials`.
 public struct CredentialState: Hashable, Sendable {
+  /// The platform of the push service.
   public var platform: PushPlatform
-  /// What proves who the hub is: `token`, `certificate`, `service account`, `VAPID pair`, `Entra
+  /// The kind of credential: `token`, `certificate`, `service account`, `VAPID pair`, `Entra
   /// secret` or `secret`.
   public var kind: String
-  /// What names the app at its push service, such as a bundle id or a project.
+  /// The identifier of the app at its push service, such as a bundle id or a project.
   public var app: String?
-  /// Where the hub pushes to, if the credential says so.
+  /// The URL that the hub pushes to, if the credential sets it.
   public var endpoint: String?
+  /// The time of the last change.
   public var modifiedAt: Date
-  /// When it stops working by itself; `nil` when it does not.
+  /// The time at which the credential expires; `nil` if it does not.
   public var expiresAt: Date?
 
+  /// Creates a state.
   public init(
     platform: PushPlatform, kind: String, app: String? = nil, endpoint: String? = nil,
     modifiedAt: Date, expiresAt: Date? = nil
@@ -47,7 +50,7 @@ public struct CredentialState: Hashable, Sendable {
     }
   }
 
-  /// Reads the reply.
+  /// Decodes the reply.
   package static func read(
     json: some Collection<UInt8>
   ) throws(WireFormatError) -> [CredentialState] {
@@ -64,28 +67,32 @@ public struct CredentialState: Hashable, Sendable {
   }
 }
 
-/// What a push service said about a credential that was tried with it: Belfry's answer to
-/// `POST /{hub}/credentials/{platform}/probe`.
+/// The result of trying a credential with its push service: Belfry's reply to `POST
+/// /{hub}/credentials/{platform}/probe`.
 public struct CredentialProbe: Hashable, Sendable {
+  /// The result of the attempt.
   public enum Verdict: String, Sendable {
-    /// The service knows the credential.
+    /// The service accepts the credential.
     case accepted
-    /// It does not, or will not serve it.
+    /// The service does not know the credential or refuses to serve it.
     case refused
-    /// No connection, or no answer.
+    /// No connection or no reply.
     case unreachable
-    /// It answered something that says nothing about the credential.
+    /// The service's reply allows no conclusion about the credential.
     case undecided
-    /// There is nobody to ask without a device's address.
+    /// Without a device's address there is no way to try the credential.
     case untried
   }
 
+  /// The result of the attempt.
   public let verdict: Verdict
-  /// The service's own word (`InvalidProviderToken`), or the transport's; `nil` on success.
+  /// The service's own reason, such as `InvalidProviderToken`, or the transport's; `nil` on
+  /// success.
   public let reason: String?
-  /// For people: what was tried, what that says, what to do. Holds no secret.
+  /// An explanation for people: the request made, its meaning, and the remedy. Contains no secret.
   public let text: String
 
+  /// Creates a result.
   public init(_ verdict: Verdict, reason: String? = nil, _ text: String) {
     self.verdict = verdict
     self.reason = reason
@@ -101,7 +108,7 @@ public struct CredentialProbe: Hashable, Sendable {
     }
   }
 
-  /// Reads the reply.
+  /// Decodes the reply.
   package init(json: some Collection<UInt8>) throws(WireFormatError) {
     let root = try JSONValue.parse(json)
     guard let verdict = root.text("verdict").flatMap(Verdict.init) else {

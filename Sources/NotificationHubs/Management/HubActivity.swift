@@ -1,35 +1,40 @@
 public import Foundation
 import Wire
 
-/// A line of the activity log: who has changed or sent what, from where, and what came of it.
+/// An entry of the activity log: a change or a send, with its author, origin and result.
 public struct HubActivity: Hashable, Sendable {
-  /// How somebody has shown who they are.
+  /// The method by which an actor authenticated.
   public struct Way: RawRepresentable, Hashable, Sendable {
+    /// The value on the wire.
     public let rawValue: String
+    /// Creates a method from its wire value.
     public init(rawValue: String) { self.rawValue = rawValue }
-    /// By the key of an access policy.
+    /// The key of an access policy.
     public static let key = Way(rawValue: "key")
-    /// Signed in at the portal.
+    /// A sign-in at the portal.
     public static let portal = Way(rawValue: "portal")
-    /// On the data directory.
+    /// A command on the data directory.
     public static let commandLine = Way(rawValue: "command-line")
   }
 
+  /// The time of the action.
   public var time: Date
-  /// The hub's name; `nil` for what concerns the namespace.
+  /// The hub's name; `nil` for actions on the namespace.
   public var hub: String?
-  /// `policy/NAME`, `user/NAME` or `command-line/NAME`.
+  /// The actor: `policy/NAME`, `user/NAME` or `command-line/NAME`.
   public var actor: String
+  /// The method by which the actor authenticated.
   public var via: Way
-  /// One word, such as `send` or `deleteHub`.
+  /// The action in one word, such as `send` or `deleteHub`.
   public var action: String
-  /// The id or name of what was changed or sent; `nil` where the action says it.
+  /// The id or name of the object that was changed or sent; `nil` if the action implies it.
   public var object: String?
-  /// The client's address; empty on the command line.
+  /// The client's address; empty for the command line.
   public var address: String
-  /// The HTTP status that the action ended with; 200 for what the command line has done.
+  /// The HTTP status of the action; 200 for a command that succeeded.
   public var status: Int
 
+  /// Creates an entry.
   public init(
     time: Date, hub: String?, actor: String, via: Way, action: String, object: String? = nil,
     address: String = "", status: Int = 200
@@ -45,19 +50,20 @@ public struct HubActivity: Hashable, Sendable {
   }
 }
 
-/// Which lines of the activity log are wanted; what is `nil` does not matter.
+/// The criteria for entries of the activity log; `nil` matches any value.
 public struct ActivityQuery: Hashable, Sendable {
-  /// The earliest time.
+  /// The earliest time, inclusive.
   public var from: Date?
-  /// The time before which it must be.
+  /// The latest time, exclusive.
   public var until: Date?
-  /// Exactly this one, such as `user/ann`.
+  /// The exact actor, such as `user/ann`.
   public var actor: String?
-  /// Exactly this one, such as `send`.
+  /// The exact action, such as `send`.
   public var action: String?
-  /// The most lines of one page, 1 to 100.
+  /// The maximum number of entries per page, 1 to 100.
   public var pageSize: Int?
 
+  /// Creates a query; without arguments it matches every entry.
   public init(
     from: Date? = nil, until: Date? = nil, actor: String? = nil, action: String? = nil,
     pageSize: Int? = nil
@@ -79,13 +85,13 @@ public struct ActivityQuery: Hashable, Sendable {
   }
 }
 
-/// The log's wire form. The token of the next page is in the header `x-ms-continuationtoken`.
+/// The log's wire format. The continuation token is in the header `x-ms-continuationtoken`.
 package enum ActivityList {
-  /// Of a hub, its last segment; of the namespace, with a dollar sign before it.
+  /// The last path segment of a hub's log; for the namespace it starts with a dollar sign.
   package static let segment = "activity"
   package static let namespaceSegment = "$activity"
 
-  /// The query parameters that narrow the list.
+  /// The query parameters that filter the list.
   package enum Parameter {
     package static let from = "from"
     package static let until = "until"
@@ -109,7 +115,7 @@ package enum ActivityList {
     }
   }
 
-  /// Reads the reply.
+  /// Decodes the reply.
   package static func decode(
     _ json: some Collection<UInt8>
   ) throws(WireFormatError) -> [HubActivity] {
@@ -129,8 +135,8 @@ package enum ActivityList {
 }
 
 extension NotificationHubClient {
-  /// Who has changed or sent what in the hub, the newest first, read page by page. Belfry only;
-  /// needs the Manage right.
+  /// Changes and sends in the hub with their authors, newest first, loaded page by page. Belfry
+  /// only; needs the Manage right.
   public func activity(_ query: ActivityQuery = ActivityQuery()) -> PagedList<HubActivity> {
     PagedList(items: query.items) { items in
       let reply = try await perform("GET", [ActivityList.segment], query: items)

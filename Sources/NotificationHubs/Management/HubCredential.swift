@@ -6,8 +6,8 @@ import Wire
   public import Foundation
 #endif
 
-/// What a hub shows a push service to prove who it is: a list of named texts
-/// (docs/protocol/rest.md, section 8.1, table of properties).
+/// The credential of a hub for a push service: a set of named texts (docs/protocol/rest.md, section
+/// 8.1, table of properties).
 ///
 /// ```swift
 /// HubCredential(["Token": p8, "KeyId": "…", "AppId": "…", "AppName": "com.example.app",
@@ -16,32 +16,36 @@ import Wire
 public struct HubCredential: Hashable, Sendable, ExpressibleByDictionaryLiteral,
   CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable
 {
-  /// By name, spelled as in docs/protocol/rest.md, section 8.1.
+  /// The properties by name, spelled as in docs/protocol/rest.md, section 8.1.
   public var properties: [String: String]
-  /// Since when the push service refuses it; set by the hub.
+  /// The time since which the push service has refused the credential; set by the hub.
   public var blockedOn: Date?
 
+  /// Creates a credential from its properties.
   public init(_ properties: [String: String], blockedOn: Date? = nil) {
     self.properties = properties
     self.blockedOn = blockedOn
   }
 
+  /// Creates a credential from a literal; of properties with the same name the last one applies.
   public init(dictionaryLiteral elements: (String, String)...) {
     self.init(Dictionary(elements, uniquingKeysWith: { _, last in last }))
   }
 
-  /// The property of that name, letter case aside.
+  /// The value of the property with that name, in any letter case.
   public subscript(name: String) -> String? {
     if let exact = properties[name] { return exact }
     let folded = name.lowercased()
     return properties.first { $0.key.lowercased() == folded }?.value
   }
 
-  /// Without the values.
+  /// The names of the properties, without their values.
   public var description: String {
     "credential (\(properties.keys.sorted().joined(separator: ", ")))"
   }
+  /// The same as ``description``, without the values.
   public var debugDescription: String { description }
+  /// A mirror without the properties.
   public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
@@ -51,8 +55,9 @@ extension HubCredential {
     platform.traits.properties
   }
 
-  /// What clients of the original are shown of it: some call a setter for each name that they find.
-  /// - Returns: `nil` when they know none of it.
+  /// The part of the credential for clients of the original, some of which call a setter for each
+  /// name that they find.
+  /// - Returns: `nil` if they know none of its properties.
   func withoutExtensions(_ platform: PushPlatform) -> HubCredential? {
     guard platform.traits.isOriginal else { return nil }
     var known = self
@@ -86,9 +91,9 @@ extension HubCredential {
     return text + "</\(name)>"
   }
 
-  /// Names get the spelling of docs/protocol/rest.md, section 8.1. A value that is empty or, as the
-  /// Java SDK writes it for what it does not have, the text `null` is none; only a certificate's
-  /// password may be empty.
+  /// Decodes a credential. Names are normalized to the spelling of docs/protocol/rest.md, section
+  /// 8.1. A value that is empty or the text `null`, which the Java SDK writes for missing values,
+  /// counts as absent; only a certificate's password may be empty.
   init(_ node: XMLNode, _ platform: PushPlatform) throws(WireFormatError) {
     let names = Self.propertyNames(platform)
     var properties: [String: String] = [:]
@@ -106,24 +111,24 @@ extension HubCredential {
 }
 
 extension HubCredential {
-  /// What the credential lacks to be one of this platform; `nil` if it is whole
+  /// A description of what the credential lacks for this platform; `nil` if it is complete
   /// (docs/protocol/rest.md, section 8.1, table of properties).
   ///
-  /// Apple's is not checked here: which properties it needs depends on their values, and its
-  /// gateway checks both.
+  /// Apple's is not checked here: the properties that it requires depend on their values, and the
+  /// gateway checks them.
   func fault(_ platform: PushPlatform) -> String? {
     var families = platform.traits.requiredProperties
-    // No credential at all is legal for the service that has unauthenticated senders.
+    // MPNS permits unauthenticated senders, so a credential without properties is valid.
     if platform == .mpns, properties.isEmpty { families = [] }
     guard let first = families.first, !families.contains(where: { lacking($0) == nil }) else {
       return nil
     }
-    // The family that was begun is the one that was meant.
+    // Reports on the group of which a property is present, since it is the one intended.
     let meant = families.first { names in names.contains { self[$0] != nil } } ?? first
     return lacking(meant).map { "'\(Self.element(platform))' must have the property '\($0)'." }
   }
 
-  /// The first of these properties that is not there.
+  /// The first of these properties that is absent.
   private func lacking(_ names: [String]) -> String? {
     names.first { name in
       guard let value = self[name] else { return true }

@@ -6,15 +6,20 @@ import Wire
   public import Foundation
 #endif
 
-/// A hub as its owner sees it (docs/protocol/rest.md, section 8).
+/// The settings of a hub (docs/protocol/rest.md, section 8).
 public struct HubDescription: Hashable, Sendable {
-  /// What a hub has been used for lately; counted by the hub.
+  /// The recent usage of a hub, counted by the hub.
   public struct Usage: Hashable, Sendable {
+    /// The number of operations per day.
     public var dailyOperations: Int64
+    /// The maximum number of active devices per day.
     public var dailyMaxActiveDevices: Int64
+    /// The maximum number of active registrations per day.
     public var dailyMaxActiveRegistrations: Int64
+    /// The number of API calls per day.
     public var dailyAPICalls: Int64
 
+    /// Creates usage counters.
     public init(
       dailyOperations: Int64 = 0, dailyMaxActiveDevices: Int64 = 0,
       dailyMaxActiveRegistrations: Int64 = 0, dailyAPICalls: Int64 = 0
@@ -26,21 +31,24 @@ public struct HubDescription: Hashable, Sendable {
     }
   }
 
-  /// Starts with a letter; letters, digits and `-._`, at most 260.
+  /// The name: a letter, followed by letters, digits and `-._`, at most 260 characters.
   public var name: String
-  /// How long a registration lives after its last write, in seconds, at least a day; `nil` is
-  /// forever.
+  /// The lifetime of a registration after its last write, in seconds, at least one day; `nil` for
+  /// unlimited.
   public var registrationTTL: TimeInterval?
-  /// At most 12. `nil` on creation lets the hub make two, on update keeps those that are there.
+  /// The access policies, at most 12. `nil` lets the hub generate two on creation, and keeps the
+  /// present ones on update.
   public var authorizationRules: [AuthorizationRule]?
+  /// The credentials by platform.
   public var credentials: [PushPlatform: HubCredential]
-  /// A disabled hub refuses devices and sends.
+  /// Whether the hub is disabled: it then rejects device calls and sends.
   public var isDisabled: Bool
-  /// At most 1024 characters of your own.
+  /// Text of your own, at most 1024 characters.
   public var userMetadata: String?
-  /// `nil` where the hub does not say.
+  /// The usage; `nil` if the hub does not report it.
   public var usage: Usage?
 
+  /// Creates a description.
   public init(
     name: String, registrationTTL: TimeInterval? = nil,
     authorizationRules: [AuthorizationRule]? = nil,
@@ -56,11 +64,11 @@ public struct HubDescription: Hashable, Sendable {
     self.usage = usage
   }
 
-  /// The description, once it is sure that a hub takes it (docs/protocol/rest.md, section 8.1).
+  /// Returns the description if a hub accepts it (docs/protocol/rest.md, section 8.1).
   ///
   /// A credential must have the properties of its platform (those of `apns` are left to the hub);
-  /// whether the push service accepts it is not checked here.
-  /// - Throws: ``WireFormatError`` with what is wrong.
+  /// acceptance by the push service is not checked here.
+  /// - Throws: ``WireFormatError`` that names the fault.
   public func validated() throws(WireFormatError) -> HubDescription {
     guard Self.isName(name) else {
       throw WireFormatError(
@@ -90,8 +98,8 @@ public struct HubDescription: Hashable, Sendable {
     return self
   }
 
-  /// Whether a hub can have this name: one segment of a path (docs/protocol/rest.md, section 1.1,
-  /// without the names of several segments).
+  /// Whether the text is a valid hub name: one path segment (docs/protocol/rest.md, section 1.1,
+  /// without names of several segments).
   package static func isName(_ name: String) -> Bool {
     guard (1...260).contains(name.utf8.count), let first = name.utf8.first, isLetter(first) else {
       return false
@@ -110,7 +118,7 @@ public struct HubDescription: Hashable, Sendable {
 extension HubDescription {
   private static let root = "NotificationHubDescription"
 
-  /// What clients of the original are shown of it.
+  /// The part of the description for clients of the original.
   package var withoutExtensions: HubDescription {
     var known = self
     for (platform, credential) in credentials {
@@ -119,9 +127,9 @@ extension HubDescription {
     return known
   }
 
-  /// What a client of the original means that has read a hub, changed something and writes it back:
-  /// credentials that it was shown no part of stay, and so do those whose part it has left as it
-  /// was.
+  /// Restores the credentials that a client of the original could not have meant to change when it
+  /// reads a hub, changes something and writes it back: those that it was not shown at all, and
+  /// those whose visible part it left unchanged.
   package func keepingExtensions(of present: HubDescription) -> HubDescription {
     var result = self
     for (platform, credential) in present.credentials {
@@ -131,12 +139,13 @@ extension HubDescription {
     return result
   }
 
-  /// The entry with which a hub answers (docs/protocol/rest.md, section 8.1).
+  /// The entry in a hub's reply (docs/protocol/rest.md, section 8.1).
   ///
   /// - Parameters:
-  ///   - address: That of the hub, with the request's query.
-  ///   - namespace: Its name.
-  ///   - published: When the hub was made; `nil` in the reply to an update, as recorded.
+  ///   - address: The URL of the hub, with the request's query.
+  ///   - namespace: The name of the namespace.
+  ///   - published: The time when the hub was created; `nil` in the reply to an update, as
+  ///     recorded.
   package func entryXML(
     address: AtomAddress, namespace: String, published: Date?, updated: Date
   ) -> String {
@@ -146,14 +155,14 @@ extension HubDescription {
         author: namespace, payload: payload))
   }
 
-  /// The entry that a client sends.
+  /// The entry in a client's request.
   package var requestXML: String {
     var request = self
     request.usage = nil
     return AtomWriter.request(request.payload)
   }
 
-  /// The description alone, members in the order of the service.
+  /// The description alone, with members in the order of the service.
   fileprivate var payload: String {
     var text = AtomWriter.open(Self.root)
     func proofs(_ platforms: [PushPlatform]) -> String {
@@ -178,8 +187,8 @@ extension HubDescription {
     return text + "</\(Self.root)>"
   }
 
-  /// Reads the body of a PUT and checks it; what only the hub decides is absent.
-  /// - Parameter name: The hub's, from the path.
+  /// Decodes and validates the body of a PUT; members that only the hub sets are absent.
+  /// - Parameter name: The hub's name, from the path.
   package static func decodeRequest(
     _ body: some Collection<UInt8>, name: String
   ) throws(WireFormatError) -> HubDescription {
@@ -189,8 +198,8 @@ extension HubDescription {
     return try hub.validated()
   }
 
-  /// Reads the reply of a hub; `nil` for a feed, with which the service says that there is none
-  /// (docs/protocol/rest.md, section 8.4).
+  /// Decodes the reply of a hub; `nil` for a feed, which the service returns if there is no such
+  /// hub (docs/protocol/rest.md, section 8.4).
   package static func decode(
     _ document: some Collection<UInt8>, name: String
   ) throws(WireFormatError) -> HubDescription? {
@@ -250,15 +259,16 @@ extension HubDescription.Usage {
 
 /// The two lists of a namespace's hubs (docs/protocol/rest.md, section 8.5).
 package enum HubListing {
-  /// One hub with its times.
+  /// A hub with its times.
   package typealias Item = (hub: HubDescription, published: Date, updated: Date)
 
-  /// The reply to `GET /`: names only. It also answers a request for a hub that does not exist.
+  /// The reply to `GET /`: names only. It is also the reply to a request for a hub that does not
+  /// exist.
   ///
   /// - Parameters:
-  ///   - endpoint: Host, and port if it is not the usual one.
-  ///   - service: What the ids begin with: a UUID of the server.
-  ///   - number: The number of the first id; each entry takes the next one.
+  ///   - endpoint: The host, with the port if it is not the default.
+  ///   - service: The start of the ids: a UUID of the server.
+  ///   - number: The number of the first id; it increases by one with each entry.
   package static func services(
     hubs: [String], endpoint: String, service: String, number: Int, now: Date
   ) -> String {
@@ -277,7 +287,7 @@ package enum HubListing {
   }
 
   /// The reply to `GET /$Resources/NotificationHubs`: full descriptions.
-  /// - Parameter address: As the list was asked for.
+  /// - Parameter address: The URL of the list as requested.
   package static func descriptions(
     _ items: [Item], address: AtomAddress, namespace: String, now: Date
   ) -> String {
@@ -291,7 +301,7 @@ package enum HubListing {
       })
   }
 
-  /// Reads the list of full descriptions.
+  /// Decodes the list of full descriptions.
   package static func decode(
     _ document: some Collection<UInt8>
   ) throws(WireFormatError) -> [HubDescription] {

@@ -1,22 +1,23 @@
 public import Foundation
 import Wire
 
-/// What has happened in a hub over time: Belfry's answer to `GET /{hub}/statistics`.
+/// The counts of a hub over time: Belfry's reply to `GET /{hub}/statistics`.
 public struct HubStatistics: Hashable, Sendable {
-  /// One step. Platforms are called as in an installation: `apns`; those newer than this build
-  /// survive.
+  /// The counts of one step. Platforms are named as in an installation, such as `apns`; those newer
+  /// than this build are preserved.
   public struct Point: Hashable, Sendable {
-    /// When the step begins.
+    /// The start of the step.
     public var time: Date
-    /// Notifications that the hub took.
+    /// The number of notifications that the hub accepted.
     public var accepted: Int
-    /// Targets that their push service took a notification for, by platform.
+    /// The number of targets whose push service accepted a notification, by platform.
     public var delivered: [String: Int]
-    /// Targets that were not reached, by platform and outcome, as telemetry calls it.
+    /// The number of targets that were not reached, by platform and telemetry outcome.
     public var failed: [String: [String: Int]]
-    /// The registrations that there were at the end of the step, by platform.
+    /// The number of registrations at the end of the step, by platform.
     public var registrations: [String: Int]
 
+    /// Creates the counts of one step.
     public init(
       time: Date, accepted: Int = 0, delivered: [String: Int] = [:],
       failed: [String: [String: Int]] = [:], registrations: [String: Int] = [:]
@@ -29,15 +30,16 @@ public struct HubStatistics: Hashable, Sendable {
     }
   }
 
-  /// When the first step begins.
+  /// The start of the first step.
   public var from: Date
-  /// When the last step ends.
+  /// The end of the last step.
   public var to: Date
   /// The length of a step in seconds.
   public var step: Int
-  /// One for each step, also where nothing has happened.
+  /// The steps in order, including those without activity.
   public var points: [Point]
 
+  /// Creates statistics.
   public init(from: Date, to: Date, step: Int, points: [Point]) {
     self.from = from
     self.to = to
@@ -45,13 +47,13 @@ public struct HubStatistics: Hashable, Sendable {
     self.points = points
   }
 
-  /// Notifications that the hub took in all steps.
+  /// The number of notifications that the hub accepted in all steps.
   public var accepted: Int { points.reduce(0) { $0 + $1.accepted } }
-  /// Targets reached in all steps, by platform.
+  /// The number of targets reached in all steps, by platform.
   public var delivered: [String: Int] {
     points.reduce(into: [:]) { $0.merge($1.delivered, uniquingKeysWith: +) }
   }
-  /// Targets not reached in all steps, by platform and outcome.
+  /// The number of targets not reached in all steps, by platform and outcome.
   public var failed: [String: [String: Int]] {
     points.reduce(into: [:]) { sum, point in
       sum.merge(point.failed) { $0.merging($1, uniquingKeysWith: +) }
@@ -92,7 +94,7 @@ extension HubStatistics {
     }
   }
 
-  /// Reads the reply.
+  /// Decodes the reply.
   package init(json: some Collection<UInt8>) throws(WireFormatError) {
     let root = try JSONValue.parse(json)
     guard let from = root.date(Parameter.from), let to = root.date(Parameter.to),

@@ -4,21 +4,28 @@ public import Foundation
 ///
 /// - SeeAlso: <https://developer.amazon.com/docs/adm/send-message.html>
 public struct ADMMessage: PushPayload {
+  /// Amazon Device Messaging.
   public static var platform: PushPlatform { .adm }
+  /// 6144 bytes.
   public var limit: Int { 6144 }
+  /// A JSON object.
   public let body: Data
 
+  /// The delivery priority.
   public enum Priority: String, CaseIterable, Hashable, Sendable {
+    /// Normal or high priority.
     case normal, high
   }
 
+  /// Creates a message.
+  ///
   /// - Parameters:
-  ///   - data: For the app.
-  ///   - notification: What newer devices show by themselves: `title`, `body` and more.
-  ///   - consolidationKey: A later message of the same key replaces an earlier one that waits; at
+  ///   - data: Data for the app.
+  ///   - notification: The content that newer devices show by themselves: `title`, `body` and more.
+  ///   - consolidationKey: A key with which a later message replaces an undelivered earlier one; at
   ///     most 64 characters.
-  ///   - expiresAfter: How long it is kept, 60 s to 31 days; `nil` for a week.
-  /// - Throws: ``PayloadError``; also when the message would say nothing.
+  ///   - expiresAfter: The time for which the message is stored, 60 s to 31 days; `nil` for a week.
+  /// - Throws: ``PayloadError``, also if the message would be empty.
   public init(
     data: [String: String] = [:], notification: [String: PayloadValue] = [:],
     consolidationKey: String? = nil, expiresAfter: Duration? = nil, priority: Priority? = nil

@@ -4,42 +4,53 @@ public import Foundation
 ///
 /// - SeeAlso: <https://push.baidu.com/doc/restapi/msg_struct>
 public struct BaiduMessage: PushPayload {
+  /// Baidu Cloud Push.
   public static var platform: PushPlatform { .baidu }
+  /// 4096 bytes.
   public var limit: Int { 4096 }
   /// A JSON object.
   public let body: Data
-  /// Says whether the app or the notification bar gets it.
+  /// Headers that direct the message to the app or to the notification bar.
   public let headers: [String: String]
 
-  /// What Android shows.
+  /// The notification that Android shows.
   public struct Notification: Hashable, Sendable {
-    /// What a tap does.
+    /// The action when the notification is tapped.
     public enum Action: Hashable, Sendable {
+      /// Opens a URL.
       case open(URL)
-      /// An intent, as Android's `Intent.toURI()` writes it.
+      /// Starts an intent, in the format of Android's `Intent.toURI()`.
       case intent(String)
     }
 
-    /// How it draws attention.
+    /// The ways in which a notification attracts attention.
     public struct Style: OptionSet, Hashable, Sendable {
+      /// The sum of the flags.
       public let rawValue: Int
+      /// Creates a style from the sum of its flags.
       public init(rawValue: Int) { self.rawValue = rawValue }
-      /// The user can wipe it away.
+      /// The user can dismiss the notification.
       public static let clearable = Style(rawValue: 1)
+      /// The device vibrates.
       public static let vibrates = Style(rawValue: 2)
+      /// The device plays a sound.
       public static let sounds = Style(rawValue: 4)
     }
 
-    /// `nil` for the app's name.
+    /// The title; `nil` for the app's name.
     public var title: String?
+    /// The text of the notification.
     public var description: String
+    /// The ways in which it attracts attention.
     public var style: Style?
-    /// One of the app's own layouts.
+    /// The number of one of the app's own layouts.
     public var builderID: Int?
+    /// The action on a tap.
     public var action: Action?
-    /// For the app.
+    /// Data for the app.
     public var custom: [String: PayloadValue]
 
+    /// Creates a notification.
     public init(
       title: String? = nil, description: String, style: Style? = nil, builderID: Int? = nil,
       action: Action? = nil, custom: [String: PayloadValue] = [:]
@@ -76,15 +87,15 @@ public struct BaiduMessage: PushPayload {
     }
   }
 
-  /// A message for the notification bar of Android.
+  /// Creates a message for the notification bar of Android.
   /// - Throws: ``PayloadError``.
   public init(_ notification: Notification) throws(PayloadError) {
     try self.init(try notification.value(), type: "1")
   }
 
-  /// A message that only the app sees.
+  /// Creates a message that only the app receives.
   ///
-  /// - Parameter message: A JSON object in the app's own form.
+  /// - Parameter message: A JSON object in the app's own format.
   /// - Throws: ``PayloadError``.
   public init(transparent message: [String: PayloadValue]) throws(PayloadError) {
     guard !message.isEmpty else { throw PayloadError(.missing, "message", "is empty") }

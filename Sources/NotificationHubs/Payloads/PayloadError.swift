@@ -1,26 +1,28 @@
-/// Why a payload cannot be made: the push service, or the device, would refuse or ignore it.
+/// The error for a payload that the push service or the device would reject or ignore.
 public struct PayloadError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The kinds of fault; a later version may add some.
+  /// The kinds of fault; later versions may add more.
   public struct Kind: Hashable, Sendable, CustomStringConvertible {
+    /// The kind in words, such as `too large`.
     public let description: String
-    /// More bytes than the push service takes.
+    /// The payload is larger than the push service accepts.
     public static let tooLarge = Kind(description: "too large")
-    /// Something that this kind of push must have is not there.
+    /// A member that this kind of push requires is missing.
     public static let missing = Kind(description: "missing")
-    /// A number, date or text outside what the push service allows.
+    /// A number, date or text is outside the range that the push service allows.
     public static let outOfRange = Kind(description: "out of range")
-    /// A text of the wrong form.
+    /// A text has the wrong format.
     public static let malformed = Kind(description: "malformed")
-    /// A name that the push service keeps for itself.
+    /// A name is reserved by the push service.
     public static let reserved = Kind(description: "reserved")
-    /// Two things that exclude each other.
+    /// Two members exclude each other.
     public static let conflicting = Kind(description: "conflicting")
   }
 
+  /// The kind of fault.
   public let kind: Kind
-  /// The member or header at fault, as on the wire: `aps.badge`.
+  /// The member or header at fault, named as on the wire, such as `aps.badge`.
   public let member: String
-  /// What is wrong and what would be right; no content of the payload.
+  /// A description of the fault and its remedy, without any content of the payload.
   public let problem: String
 
   init(_ kind: Kind, _ member: String, _ problem: String) {
@@ -29,18 +31,19 @@ public struct PayloadError: Error, Hashable, Sendable, CustomStringConvertible {
     self.problem = problem
   }
 
+  /// The member and the problem in one sentence.
   public var description: String { "'\(member)' \(problem)" }
 }
 
 extension PayloadError {
-  /// - Throws: ``PayloadError`` of the kind `tooLarge`.
+  /// - Throws: ``PayloadError`` of kind `tooLarge`.
   static func check(size: Int, limit: Int, of what: String) throws(PayloadError) {
     guard size <= limit else {
       throw PayloadError(.tooLarge, what, "has \(size) bytes; at most \(limit) are allowed")
     }
   }
 
-  /// - Throws: ``PayloadError`` of the kind `outOfRange`.
+  /// - Throws: ``PayloadError`` of kind `outOfRange`.
   static func check<Number: Comparable>(
     _ number: Number?, in range: ClosedRange<Number>, _ member: String
   ) throws(PayloadError) {
@@ -49,8 +52,8 @@ extension PayloadError {
       .outOfRange, member, "must be \(range.lowerBound) to \(range.upperBound), not \(number)")
   }
 
-  /// - Throws: ``PayloadError`` for a text that is there and empty, or too long.
-  /// - Parameter limit: In bytes of UTF-8.
+  /// - Throws: ``PayloadError`` for a text that is empty or too long; `nil` is valid.
+  /// - Parameter limit: The limit in bytes of UTF-8.
   static func check(
     _ text: String?, upTo limit: Int = .max, _ member: String
   ) throws(PayloadError) {
@@ -62,7 +65,7 @@ extension PayloadError {
     }
   }
 
-  /// - Throws: ``PayloadError`` for a text that cannot be a header's value.
+  /// - Throws: ``PayloadError`` for a text that is not a valid header value.
   static func check(
     header value: String?, upTo limit: Int = 1024, _ name: String
   ) throws(PayloadError) {

@@ -1,20 +1,26 @@
 public import Foundation
 package import Wire
 
-/// A JSON value of your own inside a payload: custom keys, a Live Activity's content state, a
-/// browser notification's options.
+/// A custom JSON value in a payload: custom keys, a Live Activity's content state, a browser
+/// notification's options.
 ///
 /// ```swift
 /// let custom: [String: PayloadValue] = ["order": 4711, "express": true, "items": ["tea", "milk"]]
 /// ```
 public enum PayloadValue: Hashable, Sendable {
+  /// JSON `null`.
   case null
+  /// A Boolean value.
   case bool(Bool)
+  /// An integer.
   case int(Int64)
-  /// Finite; JSON knows no other.
+  /// A floating-point number, which must be finite as JSON has no other.
   case double(Double)
+  /// A string.
   case string(String)
+  /// An array.
   case array([PayloadValue])
+  /// An object.
   case object([String: PayloadValue])
 }
 
@@ -22,32 +28,37 @@ extension PayloadValue: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral,
   ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral, ExpressibleByStringInterpolation,
   ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
 {
+  /// Creates `null`.
   public init(nilLiteral: ()) { self = .null }
+  /// Creates a Boolean value.
   public init(booleanLiteral value: Bool) { self = .bool(value) }
+  /// Creates an integer.
   public init(integerLiteral value: Int64) { self = .int(value) }
+  /// Creates a floating-point number.
   public init(floatLiteral value: Double) { self = .double(value) }
+  /// Creates a string.
   public init(stringLiteral value: String) { self = .string(value) }
+  /// Creates an array.
   public init(arrayLiteral elements: PayloadValue...) { self = .array(elements) }
 
-  /// Of two members with one name the later counts.
+  /// Creates an object; of members with the same name the last one applies.
   public init(dictionaryLiteral elements: (String, PayloadValue)...) {
     self = .object(Dictionary(elements) { _, later in later })
   }
 }
 
 extension PayloadValue {
-  /// The value as Foundation's encoder writes it.
+  /// Creates a value from the output of Foundation's encoder.
   ///
-  /// The default encoder is the one whose output ActivityKit reads back: dates are seconds since
-  /// 2001.
-  /// - Throws: What the encoder throws; ``PayloadError`` for a document that nests too deep.
+  /// The output of the default encoder is what ActivityKit decodes: dates are seconds since 2001.
+  /// - Throws: The encoder's error, or ``PayloadError`` if the document is nested too deeply.
   /// - SeeAlso:
   ///   <https://developer.apple.com/documentation/activitykit/starting-and-updating-live-activities-with-activitykit-push-notifications>
   public init(encoding value: some Encodable, with encoder: JSONEncoder = JSONEncoder()) throws {
     self.init(try JSONValue.parse(try encoder.encode(value)))
   }
 
-  /// Numbers that a whole number of 64 bits can hold stay whole.
+  /// Numbers that fit into 64-bit integers stay integers.
   package init(_ value: JSONValue) {
     switch value {
     case .null: self = .null
@@ -64,18 +75,19 @@ extension PayloadValue {
 }
 
 extension PayloadValue {
-  /// Compact JSON; members sorted by name, so that equal values give equal bytes.
+  /// Encodes compact JSON with members sorted by name, so that equal values give equal bytes.
   ///
-  /// - Parameter member: What the value is, for the error.
-  /// - Throws: ``PayloadError`` for a number that is not finite, or nesting beyond what a hub
-  ///   reads.
+  /// - Parameter member: The name of the value, for the error.
+  /// - Throws: ``PayloadError`` for a number that is not finite, or nesting deeper than a hub
+  ///   accepts.
   func encoded(as member: String) throws(PayloadError) -> [UInt8] {
     var writer = JSONWriter()
     try write(to: &writer, member: member, depth: 0)
     return writer.bytes
   }
 
-  /// How deep arrays and objects may nest: four levels remain for what encloses a value.
+  /// The maximum nesting depth of arrays and objects, which leaves four levels for the enclosing
+  /// document.
   static let maximumDepth = JSONValue.depthLimit - 4
 
   private func write(
@@ -111,12 +123,12 @@ extension PayloadValue {
 }
 
 extension [String: PayloadValue] {
-  /// A map of texts.
+  /// Creates a map of strings.
   init(_ texts: [String: String]) { self = texts.mapValues { .string($0) } }
 }
 
-/// A payload in the form of one push service, checked when it was made: what it encodes to is valid
-/// and within the service's limit.
+/// A payload in the format of one push service. It is validated on creation, so its encoding is
+/// valid and within the service's limit.
 ///
 /// ```swift
 /// let payload = try APNsPayload(.init(alert: .init(title: "Tea", body: "It is ready.")))
@@ -124,28 +136,31 @@ extension [String: PayloadValue] {
 /// try await hub.send(PushNotification(payload), to: "kitchen")
 /// ```
 public protocol PushPayload: Hashable, Sendable {
-  /// Whose devices it is for.
+  /// The platform that the payload is for.
   static var platform: PushPlatform { get }
-  /// What is sent; equal payloads have equal bytes.
+  /// The encoded payload; equal payloads have equal bytes.
   var body: Data { get }
   /// The media type of ``body``.
   var contentType: String { get }
   /// Headers for the push service.
   var headers: [String: String] { get }
-  /// What the push service counts, in bytes.
+  /// The size as counted by the push service, in bytes.
   var size: Int { get }
-  /// The most that ``size`` may be.
+  /// The maximum ``size``, in bytes.
   var limit: Int { get }
 }
 
 extension PushPayload {
+  /// JSON in UTF-8.
   public var contentType: String { WireName.json }
+  /// No headers.
   public var headers: [String: String] { [:] }
+  /// The size of ``body``.
   public var size: Int { body.count }
 }
 
 extension PushNotification {
-  /// A native notification of this payload.
+  /// Creates a native notification with this payload.
   public init(_ payload: some PushPayload) {
     self.init(
       format: .native(type(of: payload).platform), body: payload.body,

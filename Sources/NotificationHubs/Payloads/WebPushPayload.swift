@@ -1,39 +1,45 @@
 public import Foundation
 import Wire
 
-/// A message for browsers' service workers. The hub encrypts it for each subscription.
+/// A message for a browser's service worker. The hub encrypts it for each subscription.
 ///
-/// The body is JSON: in the service worker `event.data.json()` gives the value back.
+/// The body is JSON: in the service worker `event.data.json()` returns the value.
 ///
 /// ```swift
 /// let payload = try WebPushPayload(["title": "Tea", "pot": 2], urgency: .high, topic: "tea")
 /// ```
 /// - SeeAlso: RFC 8030; <https://developer.mozilla.org/docs/Web/API/PushMessageData>
 public struct WebPushPayload: PushPayload {
+  /// Web Push.
   public static var platform: PushPlatform { .browser }
-  /// What encryption leaves of the 4096 bytes that a push service must take (RFC 8291, section 4).
+  /// 3993 bytes, the remainder after encryption of the 4096 bytes that a push service must accept
+  /// (RFC 8291, section 4).
   public var limit: Int { 3993 }
+  /// The content as JSON.
   public let body: Data
+  /// The headers `TTL`, `Urgency` and `Topic`, as far as they are set.
   public let headers: [String: String]
 
-  /// How much the message is worth the battery (RFC 8030, section 5.3).
+  /// The urgency, which the push service weighs against the battery (RFC 8030, section 5.3).
   public enum Urgency: String, CaseIterable, Hashable, Sendable {
-    /// On power and Wi-Fi.
+    /// Delivered on power and Wi-Fi.
     case veryLow = "very-low"
-    /// On either.
+    /// Delivered on power or Wi-Fi.
     case low
-    /// On neither.
+    /// Delivered without power and Wi-Fi as well.
     case normal
-    /// Also when the battery is low.
+    /// Delivered even if the battery is low.
     case high
   }
 
+  /// Creates a message.
+  ///
   /// - Parameters:
-  ///   - content: Any JSON value, a text too.
-  ///   - ttl: How long the push service keeps it, in seconds, at most 28 days; 0 for now or never.
-  ///     `nil` leaves it to the hub.
-  ///   - topic: A newer message of the same topic replaces one that waits; 1 to 32 letters, digits,
-  ///     `-` and `_`.
+  ///   - content: Any JSON value, including a plain string.
+  ///   - ttl: The time for which the push service stores the message, in seconds, at most 28 days;
+  ///     0 for immediate delivery only. `nil` leaves it to the hub.
+  ///   - topic: A topic with which a newer message replaces an undelivered one; 1 to 32 letters,
+  ///     digits, `-` and `_`.
   /// - Throws: ``PayloadError``.
   public init(
     _ content: PayloadValue, ttl: Int? = nil, urgency: Urgency? = nil, topic: String? = nil

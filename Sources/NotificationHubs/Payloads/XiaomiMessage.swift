@@ -4,44 +4,55 @@ public import Foundation
 ///
 /// - SeeAlso: <https://dev.mi.com/distribute/doc/details?pId=1163>
 public struct XiaomiMessage: PushPayload {
+  /// Xiaomi Push.
   public static var platform: PushPlatform { .xiaomi }
-  /// What the service counts: the data text.
+  /// The size of the payload text in bytes, which is what the service counts.
   public let size: Int
+  /// 4096 bytes.
   public var limit: Int { 4096 }
-  /// A JSON object of the parameters' names.
+  /// A JSON object with the parameters by name.
   public let body: Data
 
-  /// What the notification bar shows.
+  /// The notification in the notification bar.
   public struct Notification: Hashable, Sendable {
-    /// How it draws attention.
+    /// The ways in which a notification attracts attention.
     public struct Effects: OptionSet, Hashable, Sendable {
+      /// The sum of the flags.
       public let rawValue: Int
+      /// Creates effects from the sum of their flags.
       public init(rawValue: Int) { self.rawValue = rawValue }
+      /// The device plays a sound.
       public static let sound = Effects(rawValue: 1)
+      /// The device vibrates.
       public static let vibration = Effects(rawValue: 2)
+      /// The device flashes its light.
       public static let lights = Effects(rawValue: 4)
     }
 
-    /// What a tap does.
+    /// The action when the notification is tapped.
     public enum Action: Hashable, Sendable {
+      /// Opens the app.
       case openApp
-      /// An activity, as Android's `Intent.toURI()` writes it.
+      /// Starts an activity, in the format of Android's `Intent.toURI()`.
       case openActivity(String)
+      /// Opens a web page.
       case openPage(URL)
     }
 
-    /// Fewer than 50 characters.
+    /// The title, fewer than 50 characters.
     public var title: String
-    /// Fewer than 128 characters.
+    /// The text, fewer than 128 characters.
     public var description: String
-    /// `nil` for all.
+    /// The ways in which it attracts attention; `nil` for all.
     public var effects: Effects?
-    /// A newer one of the same id replaces it.
+    /// An id with which a newer notification replaces an older one.
     public var id: Int?
+    /// The action on a tap.
     public var action: Action?
-    /// The notification channel, where the app must name one.
+    /// The id of the notification channel, if the app must name one.
     public var channelID: String?
 
+    /// Creates a notification.
     public init(
       title: String, description: String, effects: Effects? = nil, id: Int? = nil,
       action: Action? = nil, channelID: String? = nil
@@ -86,17 +97,19 @@ public struct XiaomiMessage: PushPayload {
     }
   }
 
-  /// What holds for either kind of message.
+  /// Delivery options for either kind of message.
   public struct Delivery: Hashable, Sendable {
-    /// How long it is kept for a device that is offline: more than 0, at most 10 days.
+    /// The time for which the message is stored for an offline device: more than 0, at most 10
+    /// days.
     public var ttl: Duration?
-    /// Not before then; at most seven days ahead.
+    /// The earliest time of delivery, at most seven days ahead.
     public var sendTime: Date?
-    /// Only the newest message of a key is kept.
+    /// A key of which only the newest message is stored.
     public var jobKey: String?
-    /// Only that app gets it.
+    /// The package name of the only app to receive the message.
     public var packageName: String?
 
+    /// Creates delivery options; `nil` leaves a value to the service.
     public init(
       ttl: Duration? = nil, sendTime: Date? = nil, jobKey: String? = nil,
       packageName: String? = nil
@@ -126,7 +139,7 @@ public struct XiaomiMessage: PushPayload {
     }
   }
 
-  /// A message for the notification bar.
+  /// Creates a message for the notification bar.
   ///
   /// - Parameter payload: Text for the app when it is opened; at most 4096 bytes.
   /// - Throws: ``PayloadError``.
@@ -136,9 +149,9 @@ public struct XiaomiMessage: PushPayload {
     try self.init(try notification.members(), payload: payload, delivery: delivery)
   }
 
-  /// A message that only the app sees.
+  /// Creates a message that only the app receives.
   ///
-  /// - Parameter payload: At most 4096 bytes of text.
+  /// - Parameter payload: Text of at most 4096 bytes.
   /// - Throws: ``PayloadError``.
   public init(
     passThrough payload: String, delivery: Delivery = Delivery()

@@ -1,28 +1,29 @@
 public import Foundation
 package import Wire
 
-/// What became of a notification for one device: an element of Belfry's answer to
-/// `GET /{hub}/messages/{id}/devices`.
+/// The outcome of a notification for one device: an element of Belfry's reply to `GET
+/// /{hub}/messages/{id}/devices`.
 public struct DeviceOutcome: Hashable, Sendable {
-  /// `nil` when nobody knows it any more: the device has gone.
+  /// The platform of the device; `nil` if it is no longer known because the device is gone.
   public var platform: PushPlatform?
-  /// What clients call the registration; `nil` for a direct send.
+  /// The id of the registration; `nil` for a direct send.
   public var registrationID: String?
-  /// `nil` for a direct send, and for a device without installation.
+  /// The id of the installation; `nil` for a direct send, and for a device without one.
   public var installationID: String?
-  /// What the push service calls the device; of a browser, its endpoint.
+  /// The device's handle at the push service; for a browser, its endpoint.
   public var handle: String?
-  /// The outcome's wire name; ``outcome`` reads it.
+  /// The wire name of the outcome; ``outcome`` is its typed form.
   public var outcomeName: String
-  /// The push service's HTTP status; 0 when there was no reply.
+  /// The HTTP status of the push service; 0 if there was no reply.
   public var status: Int
-  /// The push service's own word, or the hub's reason.
+  /// The push service's own reason, or the hub's.
   public var reason: String?
-  /// How often the push was sent; 0 when it was not.
+  /// The number of attempts; 0 if the push was not sent.
   public var attempts: Int
-  /// When it was recorded; `nil` when an older server has kept it.
+  /// The time at which the outcome was recorded; `nil` if an older server recorded it.
   public var time: Date?
 
+  /// Creates an outcome.
   public init(
     platform: PushPlatform?, registrationID: String?, installationID: String?, handle: String?,
     outcomeName: String, status: Int, reason: String?, attempts: Int, time: Date?
@@ -38,18 +39,22 @@ public struct DeviceOutcome: Hashable, Sendable {
     self.time = time
   }
 
-  /// `nil` for an outcome newer than this library.
+  /// The outcome; `nil` if it is newer than this library.
   public var outcome: NotificationOutcome? { NotificationOutcome(name: outcomeName) }
 }
 
-/// Which devices' outcomes a list has; what is `nil` does not matter.
+/// The criteria for a list of device outcomes; `nil` matches any value.
 public struct DeviceOutcomeQuery: Hashable, Sendable {
+  /// The outcome of the devices.
   public var outcome: NotificationOutcome?
+  /// The platform of the devices.
   public var platform: PushPlatform?
+  /// The id of the installation.
   public var installation: String?
-  /// The most devices of one page, 1 to 100.
+  /// The maximum number of devices per page, 1 to 100.
   public var pageSize: Int?
 
+  /// Creates a query; without arguments it matches every device.
   public init(
     outcome: NotificationOutcome? = nil, platform: PushPlatform? = nil,
     installation: String? = nil, pageSize: Int? = nil
@@ -69,15 +74,15 @@ public struct DeviceOutcomeQuery: Hashable, Sendable {
   }
 }
 
-/// The list's wire form.
+/// The list's wire format.
 package enum DeviceOutcomeList {
-  /// The query parameters that narrow the list.
+  /// The query parameters that filter the list.
   package enum Parameter {
-    /// An outcome's wire name, letter case aside.
+    /// The wire name of an outcome, in any letter case.
     package static let outcome = "outcome"
     package static let platform = "platform"
     package static let installation = "installation"
-    /// What clients call a registration; only where one device is explained.
+    /// The id of a registration; used only to explain a single device.
     package static let registration = "registration"
   }
 
@@ -88,7 +93,7 @@ package enum DeviceOutcomeList {
     }
   }
 
-  /// Reads the reply.
+  /// Decodes the reply.
   package static func decode(
     _ json: some Collection<UInt8>
   ) throws(WireFormatError) -> [DeviceOutcome] {
@@ -100,7 +105,7 @@ package enum DeviceOutcomeList {
 }
 
 extension DeviceOutcome {
-  /// Its members; what is not known is left out.
+  /// Writes the members, leaving out those that are unknown.
   package func write(to writer: inout JSONWriter) {
     writer.member("platform", platform?.rawValue)
     writer.member("registrationId", registrationID)
@@ -113,7 +118,7 @@ extension DeviceOutcome {
     writer.member("time", time)
   }
 
-  /// - Returns: `nil` without an outcome.
+  /// - Returns: `nil` if the outcome is missing.
   package init?(_ value: JSONValue) {
     guard let outcome = value.text("outcome") else { return nil }
     self.init(

@@ -6,16 +6,16 @@ import Wire
   import Foundation
 #endif
 
-/// The body of a direct batch send: one notification and the devices that get it
+/// The body of a direct batch send: a notification and the devices to send it to
 /// (docs/protocol/rest.md, section 5.5).
 package struct DirectBatch: Hashable, Sendable {
-  /// The most devices of one send, as the original has it.
+  /// The maximum number of devices per send in the original.
   package static let maximumDevices = 1000
 
   package var notification: [UInt8]
-  /// Of the notification's part; `nil` when it has none.
+  /// The media type of the notification's part; `nil` if it has none.
   package var contentType: String?
-  /// Handles, for browsers also subscriptions; at least one.
+  /// The handles or, for browsers, subscriptions; at least one.
   package var devices: [PushChannel]
 
   package init(notification: [UInt8], contentType: String?, devices: [PushChannel]) {
@@ -24,11 +24,11 @@ package struct DirectBatch: Hashable, Sendable {
     self.devices = devices
   }
 
-  /// Reads the body in every form that clients send.
+  /// Decodes the body in any form that clients send.
   ///
   /// - Parameters:
   ///   - contentType: The header of the request, with the boundary.
-  ///   - maximum: The most devices.
+  ///   - maximum: The maximum number of devices.
   /// - Throws: ``WireFormatError`` with the text of a 400.
   package init(
     _ body: some Collection<UInt8>, contentType: String, maximum: Int = maximumDevices
@@ -78,8 +78,8 @@ package struct DirectBatch: Hashable, Sendable {
       devices: devices)
   }
 
-  /// The body that a client sends.
-  /// - Parameter boundary: A text that occurs in neither part.
+  /// Encodes the body of a request.
+  /// - Parameter boundary: A text that does not occur in either part.
   package func encoded(boundary: String) -> [UInt8] {
     var list = JSONWriter(capacity: devices.count * 80)
     list.beginArray()

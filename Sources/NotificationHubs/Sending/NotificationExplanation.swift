@@ -1,47 +1,53 @@
 public import Foundation
 package import Wire
 
-/// Why a device did or did not get a notification: Belfry's answer to
-/// `GET /{hub}/messages/{id}/explain`. The texts are for people, the codes for programs.
+/// The reasons why a device did or did not get a notification: Belfry's reply to `GET
+/// /{hub}/messages/{id}/explain`. The texts are for people, the codes for programs.
 public struct NotificationExplanation: Hashable, Sendable {
-  /// What it comes to.
+  /// The conclusion.
   public struct Verdict: RawRepresentable, Hashable, Sendable {
+    /// The value on the wire.
     public let rawValue: String
+    /// Creates a verdict from its wire value.
     public init(rawValue: String) { self.rawValue = rawValue }
-    /// The push service took the push, as far as the hub knows.
+    /// The push service accepted the push, as far as the hub knows.
     public static let delivered = Verdict(rawValue: "delivered")
-    /// The push service, or the hub, said no for good.
+    /// The push service or the hub rejected the push permanently.
     public static let failed = Verdict(rawValue: "failed")
-    /// It will be tried again.
+    /// The push will be retried.
     public static let retrying = Verdict(rawValue: "retrying")
-    /// Another registration with the same handle stands in for this one.
+    /// The push went to another registration with the same handle.
     public static let duplicate = Verdict(rawValue: "duplicate")
-    /// Its turn has not come yet.
+    /// The device's turn has not come yet.
     public static let waiting = Verdict(rawValue: "waiting")
+    /// The notification is scheduled for later.
     public static let scheduled = Verdict(rawValue: "scheduled")
+    /// The scheduled notification was cancelled.
     public static let canceled = Verdict(rawValue: "canceled")
     /// The tag expression is false for the device's tags.
     public static let tagsDiffer = Verdict(rawValue: "tags-differ")
-    /// A send of this kind does not go to a registration of that kind.
+    /// The send does not address registrations of this kind.
     public static let notAddressed = Verdict(rawValue: "not-addressed")
-    /// Its time was over.
+    /// The notification expired before the device's turn.
     public static let expired = Verdict(rawValue: "expired")
-    /// It came after the notification.
+    /// The device registered after the notification was sent.
     public static let tooLate = Verdict(rawValue: "too-late")
-    /// There is no such device, and nothing is kept about it.
+    /// The device does not exist, and no record of it is kept.
     public static let noDevice = Verdict(rawValue: "no-device")
-    /// What was kept does not tell.
+    /// The records that are kept do not tell.
     public static let unknown = Verdict(rawValue: "unknown")
   }
 
-  /// One fact on the way to the verdict.
+  /// A fact that contributes to the verdict.
   public struct Fact: Hashable, Sendable {
-    /// A short word: `kind`, `tags`, `size`.
+    /// A short code, such as `kind`, `tags` or `size`.
     public var name: String
-    /// Whether it speaks for the delivery; `nil` for what is neither.
+    /// Whether the fact favors delivery; `nil` if it is neutral.
     public var holds: Bool?
+    /// An explanation for people.
     public var text: String
 
+    /// Creates a fact.
     public init(_ name: String, _ holds: Bool?, _ text: String) {
       self.name = name
       self.holds = holds
@@ -49,14 +55,16 @@ public struct NotificationExplanation: Hashable, Sendable {
     }
   }
 
-  /// A part of the tag expression and its value for the device.
+  /// A part of the tag expression with its value for the device.
   public struct Term: Hashable, Sendable {
-    /// In the expression's own form: `news && !muted`.
+    /// The part in the syntax of tag expressions, such as `news && !muted`.
     public var text: String
+    /// The value for the device.
     public var holds: Bool
-    /// Empty for a tag.
+    /// The operands; empty for a tag.
     public var parts: [Term]
 
+    /// Creates a term.
     public init(text: String, holds: Bool, parts: [Term]) {
       self.text = text
       self.holds = holds
@@ -64,16 +72,18 @@ public struct NotificationExplanation: Hashable, Sendable {
     }
   }
 
-  /// What the push service was, or would be, given.
+  /// The payload that the push service got or would get.
   public struct Rendering: Hashable, Sendable {
+    /// The payload as text.
     public var payload: String
-    /// Of the payload, in UTF-8.
+    /// The size of the payload in UTF-8, in bytes.
     public var bytes: Int
-    /// The most the push service takes; `nil` when nobody knows.
+    /// The maximum size that the push service accepts, in bytes; `nil` if it is unknown.
     public var limit: Int?
-    /// Properties that the template names and neither message nor device has.
+    /// Properties that the template uses but neither the message nor the device has.
     public var missing: [String]
 
+    /// Creates a rendering.
     public init(payload: String, bytes: Int, limit: Int?, missing: [String]) {
       self.payload = payload
       self.bytes = bytes
@@ -84,22 +94,30 @@ public struct NotificationExplanation: Hashable, Sendable {
 
   /// One of the device's registrations.
   public struct Candidate: Hashable, Sendable {
+    /// The id of the registration.
     public var registrationID: String?
+    /// The platform of the registration.
     public var platform: PushPlatform?
     /// The template's name, empty when it has none; `nil` for a native registration.
     public var template: String?
+    /// The conclusion for this registration.
     public var verdict: Verdict
+    /// The conclusion in words.
     public var text: String
+    /// The facts about this registration.
     public var facts: [Fact]
-    /// `nil` for a notification to everyone.
+    /// The tag expression; `nil` for a broadcast.
     public var expression: Term?
+    /// The payload, if it could be rendered.
     public var rendering: Rendering?
-    /// What the push service said last; `nil` when nothing is kept.
+    /// The last response of the push service; `nil` if none is recorded.
     public var outcome: DeviceOutcome?
-    /// The id of the push; APNs knows it as `apns-id`.
+    /// The id of the push; for APNs, its `apns-id`.
     public var pushID: String?
+    /// The time of the next attempt, if there will be one.
     public var nextTry: Date?
 
+    /// Creates a candidate without expression, rendering and outcome.
     public init(
       registrationID: String?, platform: PushPlatform?, template: String?, verdict: Verdict,
       text: String, facts: [Fact] = []
@@ -113,14 +131,20 @@ public struct NotificationExplanation: Hashable, Sendable {
     }
   }
 
+  /// The id of the notification.
   public var notificationID: String
+  /// The state of the notification.
   public var state: NotificationTelemetry.State
+  /// The conclusion for the device as a whole.
   public var verdict: Verdict
+  /// The conclusion in words.
   public var text: String
-  /// About the notification and the device as a whole.
+  /// The facts about the notification and the device as a whole.
   public var facts: [Fact]
+  /// The device's registrations.
   public var candidates: [Candidate]
 
+  /// Creates an explanation.
   public init(
     notificationID: String, state: NotificationTelemetry.State, verdict: Verdict, text: String,
     facts: [Fact], candidates: [Candidate]
@@ -146,7 +170,7 @@ extension NotificationExplanation {
     }
   }
 
-  /// Reads the reply.
+  /// Decodes the reply.
   package init(json: some Collection<UInt8>) throws(WireFormatError) {
     let root = try JSONValue.parse(json)
     guard let id = root.text("notificationId"), let verdict = root.text("verdict")
@@ -178,7 +202,7 @@ extension NotificationExplanation.Term {
     if !parts.isEmpty { writer.objects("parts", parts) { $1.write(to: &$0) } }
   }
 
-  /// The parser bounds the depth.
+  /// The JSON parser limits the depth of this recursion.
   fileprivate init(_ value: JSONValue) {
     self.init(
       text: value.text("expression") ?? "", holds: value.flag("holds") ?? false,

@@ -1,4 +1,4 @@
-/// What became of a notification for one target (docs/protocol/push-services/README.md, section 1).
+/// The outcome of a notification for one target (docs/protocol/push-services/README.md, section 1).
 ///
 /// The names are those of Azure Notification Hubs; the raw value is the number in its error
 /// enumeration.
@@ -9,45 +9,45 @@ public enum NotificationOutcome: UInt8, CaseIterable, Hashable, Sendable, Codabl
   case invalidCredentials = 1
   /// No connection to the push service, or no reply from it.
   case pnsUnreachable = 2
-  /// Hub and push service do not agree on the protocol.
+  /// Hub and push service disagree on the protocol.
   case pnsInterfaceError = 3
-  /// The handle is not known to, or not valid for, the push service.
+  /// The push service does not know the handle, or considers it invalid.
   case badChannel = 4
-  /// The handle was valid and has ended.
+  /// The handle was valid but has expired.
   case expiredChannel = 5
-  /// The push service answered with its own fault.
+  /// The push service replied with a fault of its own.
   case pnsServerError = 6
-  /// The push service says it cannot serve now.
+  /// The push service is temporarily unavailable.
   case pnsUnavailable = 7
-  /// The push service limits this sender.
+  /// The push service throttles this sender.
   case throttled = 8
-  /// The token service answered something not understood.
+  /// The reply of the token service could not be understood.
   case tokenProviderInterfaceError = 9
   /// No connection to the token service, or no reply from it.
   case tokenProviderUnreachable = 10
-  /// The access token was refused as invalid or expired.
+  /// The access token was rejected as invalid or expired.
   case invalidToken = 11
-  /// The access token is valid but for another app.
+  /// The access token is valid but belongs to another app.
   case wrongToken = 12
-  /// The message has a wrong form for the push service.
+  /// The push service rejects the format of the message.
   case invalidNotificationFormat = 13
   /// The message is too large.
   case invalidNotificationSize = 14
-  /// The push service limits this one handle.
+  /// The push service throttles this handle.
   case channelThrottled = 15
-  /// The device is offline and the message was not kept.
+  /// The device is offline, and the message was not stored.
   case channelDisconnected = 16
-  /// The push service took the request but threw the message away.
+  /// The push service accepted the request but discarded the message.
   case dropped = 17
   /// The handle belongs to another app.
   case wrongChannel = 18
-  /// The push service gave a replacement handle.
+  /// The push service issued a replacement handle.
   case refreshToken = 19
-  /// Its sender called the notification off before this device's turn. Belfry only.
+  /// The sender aborted the notification before this device's turn. Belfry only.
   case aborted = 95
   /// The hub gave up after its processing window.
   case abandonedNotificationMessages = 96
-  /// Nothing matched the tag expression.
+  /// No device matched the tag expression.
   case noTargets = 97
   /// A duplicate: another registration with the same handle already got the message.
   case skipped = 98
@@ -68,8 +68,8 @@ public enum NotificationOutcome: UInt8, CaseIterable, Hashable, Sendable, Codabl
 
   private static let byName = Dictionary(uniqueKeysWithValues: allCases.map { ($0.name, $0) })
 
-  /// The outcome as telemetry shows it: names that only feedback knows are folded into their
-  /// nearest relative (docs/protocol/push-services/README.md, section 1).
+  /// The outcome as telemetry shows it: outcomes that only exist in feedback are mapped to the
+  /// closest one (docs/protocol/push-services/README.md, section 1).
   public var inTelemetry: NotificationOutcome {
     switch self {
     case .invalidToken: .invalidCredentials
@@ -83,11 +83,11 @@ public enum NotificationOutcome: UInt8, CaseIterable, Hashable, Sendable, Codabl
     }
   }
 
-  /// The outcome as Belfry's own documents show it: as in telemetry, but that of an aborted
-  /// notification has its own name.
+  /// The outcome as Belfry's own documents show it: as in telemetry, except that an aborted
+  /// notification keeps its own name.
   package var inExtendedTelemetry: NotificationOutcome { self == .aborted ? self : inTelemetry }
 
-  /// Of counts by name, those of devices that were left out on purpose.
+  /// The number of devices that were deliberately left out, from counts by name.
   package static func unsent(in counts: [String: Int]) -> Int {
     [skipped, aborted].reduce(0) { $0 + (counts[$1.name] ?? 0) }
   }

@@ -6,22 +6,25 @@ import Wire
   package import Foundation
 #endif
 
-/// What a test send did, device by device (docs/protocol/rest.md, section 5.7).
+/// The outcomes of a test send, device by device (docs/protocol/rest.md, section 5.7).
 public struct NotificationOutcomeReport: Hashable, Sendable {
-  /// What became of the notification for one registration.
+  /// The outcome of the notification for one registration.
   public struct Result: Hashable, Sendable {
-    /// The send format: `apple`.
+    /// The send format of the platform, such as `apple`.
     public var platform: String
+    /// The handle of the device.
     public var pnsHandle: String
+    /// The id of the registration.
     public var registrationID: String
-    /// A sentence.
+    /// The outcome as a sentence.
     public var outcome: String
-    /// The push service's HTTP status; 0 when there was no reply, `nil` from Azure.
+    /// The HTTP status of the push service; 0 if there was no reply, `nil` on Azure.
     public var status: Int?
-    /// The push service's own word (`Unregistered`), or the hub's reason; `nil` on success, and
-    /// from Azure.
+    /// The push service's own reason, such as `Unregistered`, or the hub's; `nil` on success, and
+    /// on Azure.
     public var reason: String?
 
+    /// Creates a result.
     public init(
       platform: String, pnsHandle: String, registrationID: String, outcome: String,
       status: Int? = nil,
@@ -36,10 +39,14 @@ public struct NotificationOutcomeReport: Hashable, Sendable {
     }
   }
 
+  /// The number of successful sends.
   public var success: Int
+  /// The number of failed sends.
   public var failure: Int
+  /// The results by registration.
   public var results: [Result]
 
+  /// Creates a report.
   public init(success: Int, failure: Int, results: [Result] = []) {
     self.success = success
     self.failure = failure
@@ -50,8 +57,8 @@ public struct NotificationOutcomeReport: Hashable, Sendable {
 extension NotificationOutcomeReport {
   private static let root = "NotificationOutcome"
 
-  /// The document as a hub returns it; the order of the elements is fixed, and `Results` is there
-  /// when it is empty, too.
+  /// The document as a hub returns it. The order of the elements is fixed, and `Results` is present
+  /// even if it is empty.
   package var xml: String {
     var text = AtomWriter.open(Self.root)
     text.appendElement("Success", String(success))
@@ -71,7 +78,7 @@ extension NotificationOutcomeReport {
     return text + "</Results></\(Self.root)>"
   }
 
-  /// Reads the document that a hub returns.
+  /// Decodes the document that a hub returns.
   package init(xml: Data) throws(WireFormatError) {
     guard let root = XMLNode.parse(xml), root.name == Self.root else {
       throw WireFormatError("The reply is no NotificationOutcome document.")
@@ -89,7 +96,7 @@ extension NotificationOutcomeReport {
       })
   }
 
-  /// For a client that knows only the elements of the original.
+  /// The report for a client that only knows the elements of the original.
   package var withoutExtensions: NotificationOutcomeReport {
     var report = self
     for index in report.results.indices {
@@ -101,7 +108,7 @@ extension NotificationOutcomeReport {
 }
 
 extension NotificationOutcome {
-  /// The sentence of a test send's result; clients show it as it is (docs/protocol/rest.md,
+  /// The sentence in a test send's result, which clients show unchanged (docs/protocol/rest.md,
   /// section 5.7).
   package var sentence: String {
     switch self {

@@ -4,29 +4,33 @@ import Wire
 /// The events of `GET /{hub}/messages/{id}/events`; the data of each is a ``NotificationProgress``.
 package enum NotificationEvent {
   package static let progress = "progress"
-  /// With the final state. Nothing comes after it.
+  /// The last event, with the final state.
   package static let end = "end"
 }
 
-/// How far a notification has come: Belfry's answer to `GET /{hub}/messages/{id}/progress`.
+/// The progress of a notification: Belfry's reply to `GET /{hub}/messages/{id}/progress`.
 public struct NotificationProgress: Hashable, Sendable {
+  /// The id of the notification.
   public var notificationID: String
+  /// The state of the notification.
   public var state: NotificationTelemetry.State
-  /// How many devices it goes to, as far as the hub knows now; devices that the push service has
-  /// reported dead meanwhile may be missing. `nil` when nobody knows.
+  /// The number of devices that the notification goes to, as currently known; devices that the push
+  /// service has since reported dead may be missing. `nil` if it is unknown.
   public var audience: Int?
-  /// Devices that have their outcome.
+  /// The number of devices with an outcome.
   public var done: Int
-  /// Devices that wait to be tried again.
+  /// The number of devices waiting for a retry.
   public var retrying: Int
-  /// How many devices had which outcome, by its wire name, on all platforms together.
+  /// The number of devices by the wire name of their outcome, over all platforms.
   public var outcomes: [String: Int]
-  /// When it was accepted or, if scheduled, released.
+  /// The time at which the notification was accepted or, if it was scheduled, released.
   public var startTime: Date?
+  /// The time at which the notification ended; `nil` until then.
   public var endTime: Date?
-  /// When a scheduled notification is due.
+  /// The time at which a scheduled notification is due.
   public var dueTime: Date?
 
+  /// Creates a progress report.
   public init(
     notificationID: String, state: NotificationTelemetry.State, audience: Int?, done: Int,
     retrying: Int, outcomes: [String: Int], startTime: Date?, endTime: Date?, dueTime: Date?
@@ -42,10 +46,10 @@ public struct NotificationProgress: Hashable, Sendable {
     self.dueTime = dueTime
   }
 
-  /// How many devices the push services have taken it for.
+  /// The number of devices for which the push services accepted the notification.
   public var succeeded: Int { outcomes[NotificationOutcome.success.name] ?? 0 }
-  /// How many devices it failed for; those that another registration stood in for do not count, nor
-  /// those that it was not sent to any more.
+  /// The number of devices for which it failed, not counting duplicates of another registration and
+  /// devices left out by an abort.
   public var failed: Int { done - succeeded - NotificationOutcome.unsent(in: outcomes) }
 
   package var json: [UInt8] {
@@ -64,7 +68,7 @@ public struct NotificationProgress: Hashable, Sendable {
     }
   }
 
-  /// Reads the reply.
+  /// Decodes the reply.
   package init(json: some Collection<UInt8>) throws(WireFormatError) {
     let root = try JSONValue.parse(json)
     guard let id = root.text("notificationId"), let state = root.text("state"),
@@ -78,15 +82,16 @@ public struct NotificationProgress: Hashable, Sendable {
   }
 }
 
-/// What came of calling a notification off: Belfry's answer to `DELETE /{hub}/messages/{id}`.
+/// The result of aborting a notification: Belfry's reply to `DELETE /{hub}/messages/{id}`.
 public struct NotificationAbort: Hashable, Sendable {
+  /// The id of the notification.
   public var notificationID: String
-  /// `Canceled`, unless all its devices had been sent to already, or some have not been counted
-  /// yet.
+  /// `Canceled`, unless all devices had already been sent to, or some have not been counted yet.
   public var state: NotificationTelemetry.State
-  /// How many devices were not sent to, as far as they have been counted.
+  /// The number of devices left out, as far as they have been counted.
   public var aborted: Int
 
+  /// Creates a result.
   public init(notificationID: String, state: NotificationTelemetry.State, aborted: Int) {
     self.notificationID = notificationID
     self.state = state
@@ -101,7 +106,7 @@ public struct NotificationAbort: Hashable, Sendable {
     }
   }
 
-  /// Reads the reply.
+  /// Decodes the reply.
   package init(json: some Collection<UInt8>) throws(WireFormatError) {
     let root = try JSONValue.parse(json)
     guard let id = root.text("notificationId"), let state = root.text("state"),

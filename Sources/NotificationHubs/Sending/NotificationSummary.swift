@@ -1,47 +1,54 @@
 public import Foundation
 import Wire
 
-/// One line of a list of notifications: what it is and where it stands, without payload and
-/// devices. An element of Belfry's answers to `GET /{hub}/messages` and `GET
-/// /{hub}/schedulednotifications`.
+/// An entry in a list of notifications: their description and state, without payload and devices.
+/// An element of Belfry's replies to `GET /{hub}/messages` and `GET /{hub}/schedulednotifications`.
 public struct NotificationSummary: Hashable, Sendable {
-  /// How a notification is addressed; a word newer than this build survives.
+  /// The way in which a notification is addressed; values newer than this build are preserved.
   public struct Kind: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+    /// The value on the wire.
     public let rawValue: String
+    /// Creates a kind from its wire value.
     public init(rawValue: String) { self.rawValue = rawValue }
+    /// The value on the wire.
     public var description: String { rawValue }
-    /// To one installation, by its implicit tag.
+    /// A notification to one installation, by its implicit tag.
     public static let single = Kind(rawValue: "single")
-    /// To a tag expression.
+    /// A notification to a tag expression.
     public static let tag = Kind(rawValue: "tag")
-    /// To every device.
+    /// A notification to every device.
     public static let broadcast = Kind(rawValue: "broadcast")
-    /// To the devices that the sender named by their handles.
+    /// A notification to devices that the sender addressed by their handles.
     public static let direct = Kind(rawValue: "direct")
-    /// For a time that was set, to a tag expression or every device.
+    /// A notification scheduled for later, to a tag expression or every device.
     public static let schedule = Kind(rawValue: "schedule")
 
-    /// Those that a hub of this version knows.
+    /// The kinds that a hub of this version knows.
     public static let all: [Kind] = [.single, .tag, .broadcast, .direct, .schedule]
   }
 
+  /// The id of the notification.
   public var notificationID: String
+  /// The state of the notification.
   public var state: NotificationTelemetry.State
+  /// The way in which it is addressed.
   public var kind: Kind
-  /// The send format: `template`, `apple`, `fcmv1` …
+  /// The send format, such as `template`, `apple` or `fcmv1`.
   public var format: String
   /// The tag expression; `nil` for a broadcast and a direct send.
   public var tags: String?
-  /// When the hub took it.
+  /// The time at which the hub accepted the notification.
   public var enqueueTime: Date?
-  /// When its delivery began; of a scheduled one, when it was released.
+  /// The time at which delivery began or, if it was scheduled, at which it was released.
   public var startTime: Date?
+  /// The time at which the notification ended; `nil` until then.
   public var endTime: Date?
-  /// The time that a scheduled notification was set for.
+  /// The time for which the notification was scheduled.
   public var dueTime: Date?
-  /// How many devices had which outcome, by its wire name, on all platforms together.
+  /// The number of devices by the wire name of their outcome, over all platforms.
   public var outcomes: [String: Int]
 
+  /// Creates a summary.
   public init(
     notificationID: String, state: NotificationTelemetry.State, kind: Kind, format: String,
     tags: String? = nil, enqueueTime: Date? = nil, startTime: Date? = nil, endTime: Date? = nil,
@@ -59,29 +66,32 @@ public struct NotificationSummary: Hashable, Sendable {
     self.outcomes = outcomes
   }
 
-  /// How many devices the push services have taken it for.
+  /// The number of devices for which the push services accepted the notification.
   public var succeeded: Int { outcomes[NotificationOutcome.success.name] ?? 0 }
-  /// How many devices it failed for; those that another registration stood in for do not count, nor
-  /// those that it was not sent to any more.
+  /// The number of devices for which it failed, not counting duplicates of another registration and
+  /// devices left out by an abort.
   public var failed: Int {
     outcomes.values.reduce(0, +) - succeeded - NotificationOutcome.unsent(in: outcomes)
   }
 }
 
-/// Which notifications a list has; what is `nil` or empty does not matter.
+/// The criteria for a list of notifications; `nil` or empty matches any value.
 public struct NotificationQuery: Hashable, Sendable {
-  /// Any of these.
+  /// The states, of which a notification must have one.
   public var states: [NotificationTelemetry.State]
+  /// The way in which the notifications are addressed.
   public var kind: NotificationSummary.Kind?
-  /// Named anywhere in the tag expression, letter case aside.
+  /// A tag that must occur anywhere in the tag expression, in any letter case.
   public var tag: Tag?
-  /// The earliest time: of acceptance or, in a list of schedules, of being due.
+  /// The earliest time, inclusive; compared with the time of acceptance or, in a list of schedules,
+  /// the due time.
   public var from: Date?
-  /// The time before which it must be.
+  /// The latest time, exclusive.
   public var until: Date?
-  /// The most notifications of one page, 1 to 100.
+  /// The maximum number of notifications per page, 1 to 100.
   public var pageSize: Int?
 
+  /// Creates a query; without arguments it matches every notification.
   public init(
     states: [NotificationTelemetry.State] = [], kind: NotificationSummary.Kind? = nil,
     tag: Tag? = nil, from: Date? = nil, until: Date? = nil, pageSize: Int? = nil
@@ -106,21 +116,22 @@ public struct NotificationQuery: Hashable, Sendable {
   }
 }
 
-/// The lists' wire form. The token of the next page is in the header `x-ms-continuationtoken`.
+/// The wire format of the lists. The continuation token is in the header `x-ms-continuationtoken`.
 package enum NotificationList {
-  /// The query parameters that narrow a list.
+  /// The query parameters that filter a list.
   package enum Parameter {
-    /// One state or several with commas between them, letter case aside.
+    /// One or more states, separated by commas, in any letter case.
     package static let state = "state"
     package static let kind = "kind"
     package static let tag = "tag"
-    /// Times as ISO 8601 has them.
+    /// Times in ISO 8601.
     package static let from = "from"
     package static let until = "until"
   }
 
   /// `{"notifications":[…]}`
-  /// - Parameter hasMore: A member of that name, if not `nil`: the list was cut.
+  /// - Parameter hasMore: The value of the member `hasMore`, which says that the list is truncated;
+  ///   `nil` leaves it out.
   package static func json(_ page: [NotificationSummary], hasMore: Bool? = nil) -> [UInt8] {
     JSONWriter.object(capacity: 256 * page.count) { writer in
       writer.objects("notifications", page) { $1.write(to: &$0) }
@@ -128,7 +139,7 @@ package enum NotificationList {
     }
   }
 
-  /// Reads the reply.
+  /// Decodes the reply.
   package static func decode(
     _ json: some Collection<UInt8>
   ) throws(WireFormatError) -> [NotificationSummary] {
@@ -140,7 +151,7 @@ package enum NotificationList {
 }
 
 extension NotificationSummary {
-  /// Its members; what is not known is left out.
+  /// Writes the members, leaving out those that are unknown.
   fileprivate func write(to writer: inout JSONWriter) {
     writer.member("notificationId", notificationID)
     writer.member("state", state.rawValue)
@@ -154,7 +165,7 @@ extension NotificationSummary {
     writer.counts("outcomes", outcomes)
   }
 
-  /// - Returns: `nil` without an id, a state and a kind.
+  /// - Returns: `nil` if the id, the state or the kind is missing.
   fileprivate init?(_ value: JSONValue) {
     guard let id = value.text("notificationId"), let state = value.text("state"),
       let kind = value.text("kind")

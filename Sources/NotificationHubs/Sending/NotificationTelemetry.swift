@@ -1,55 +1,65 @@
 public import Foundation
 import Wire
 
-/// What became of a notification so far (docs/protocol/rest.md, section 5.8).
+/// The telemetry of a notification so far (docs/protocol/rest.md, section 5.8).
 public struct NotificationTelemetry: Hashable, Sendable {
-  /// Where a notification stands; a word newer than this build survives.
+  /// The state of a notification; values newer than this build are preserved.
   public struct State: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+    /// The value on the wire.
     public let rawValue: String
+    /// Creates a state from its wire value.
     public init(rawValue: String) { self.rawValue = rawValue }
+    /// The value on the wire.
     public var description: String { rawValue }
-    /// Accepted.
+    /// The hub has accepted the notification.
     public static let enqueued = State(rawValue: "Enqueued")
-    /// Waits for its time.
+    /// The notification waits for its scheduled time.
     public static let scheduled = State(rawValue: "Scheduled")
-    /// Under way.
+    /// Delivery is in progress.
     public static let processing = State(rawValue: "Processing")
-    /// Every target has its outcome.
+    /// Every target has an outcome.
     public static let completed = State(rawValue: "Completed")
-    /// The expression matched nobody.
+    /// The tag expression matched no device.
     public static let noTargetFound = State(rawValue: "NoTargetFound")
     /// The hub gave up.
     public static let abandoned = State(rawValue: "Abandoned")
+    /// The notification was cancelled or aborted.
     public static let canceled = State(rawValue: "Canceled")
 
-    /// Nothing more will happen to the notification.
+    /// Whether the state is final.
     public var isFinal: Bool {
       [.completed, .noTargetFound, .abandoned, .canceled].contains(self)
     }
   }
 
+  /// The id of the notification.
   public var notificationID: String
-  /// The address of the notification, as the hub calls it.
+  /// The URL of the notification as given by the hub.
   public var location: String?
+  /// The state of the notification.
   public var state: State
-  /// When the hub has taken it, in whole seconds; the other times are finer.
+  /// The time at which the hub accepted the notification, in whole seconds; the other times are
+  /// more precise.
   public var enqueueTime: Date?
+  /// The time at which delivery began.
   public var startTime: Date?
+  /// The time at which the notification ended; `nil` until then.
   public var endTime: Date?
-  /// The time that a scheduled notification was set for. Belfry only.
+  /// The time for which the notification was scheduled. Belfry only.
   public var dueTime: Date?
-  /// What was sent.
+  /// The body that was sent.
   public var body: String?
   /// The tag expression; `nil` for a broadcast.
   public var tags: String?
-  /// The send formats involved: `apple`, and `appletemplate` for templates.
+  /// The send formats involved, such as `apple`, or `appletemplate` for templates.
   public var targetPlatforms: [String]
-  /// For each platform how many targets had which outcome, by the outcome's wire name; names newer
-  /// than this build are there too.
+  /// The number of targets by platform and wire name of the outcome, including names newer than
+  /// this build.
   public var outcomes: [PushPlatform: [String: Int]]
-  /// Where per-device errors can be read, if the service keeps them.
+  /// The URL at which per-device errors can be read, if the service keeps them.
   public var pnsErrorDetailsURI: String?
 
+  /// Creates telemetry.
   public init(
     notificationID: String, location: String? = nil, state: State, enqueueTime: Date? = nil,
     startTime: Date? = nil, endTime: Date? = nil, dueTime: Date? = nil, body: String? = nil,
@@ -71,7 +81,7 @@ public struct NotificationTelemetry: Hashable, Sendable {
     self.pnsErrorDetailsURI = pnsErrorDetailsURI
   }
 
-  /// How many targets had this outcome, on one platform or on all.
+  /// Returns the number of targets with this outcome, on one platform or on all.
   public func count(of outcome: NotificationOutcome, on platform: PushPlatform? = nil) -> Int {
     if let platform { return outcomes[platform]?[outcome.name] ?? 0 }
     return outcomes.values.reduce(0) { $0 + ($1[outcome.name] ?? 0) }
@@ -79,15 +89,15 @@ public struct NotificationTelemetry: Hashable, Sendable {
 }
 
 extension NotificationTelemetry {
-  /// The platforms whose counts stand before `PnsErrorDetailsUri`, and those after it, in their
-  /// order (docs/protocol/rest.md, section 5.8).
+  /// The platforms whose counts come before `PnsErrorDetailsUri`, and those after it, in order
+  /// (docs/protocol/rest.md, section 5.8).
   private static let platformsInOrder: (before: [PushPlatform], after: [PushPlatform]) = {
     let before: [PushPlatform] = [.apns, .mpns, .wns, .gcm, .adm]
     return (before, PushPlatform.allCases.filter { !before.contains($0) })
   }()
 
   /// The document as a hub returns it: one line, no declaration, elements in the order that clients
-  /// rely on; what is not known is left out. ``dueTime``, which the original has not, comes last.
+  /// rely on, without those that are unknown. ``dueTime``, which the original lacks, comes last.
   package var xml: String {
     var text = "<NotificationDetails xmlns=\"\(WireName.connectNamespace)\""
     text += " xmlns:i=\"\(WireName.schemaInstanceNamespace)\">"
@@ -114,7 +124,7 @@ extension NotificationTelemetry {
 
   private func outcomesXML(_ platform: PushPlatform) -> String {
     guard let counts = outcomes[platform], !counts.isEmpty else { return "" }
-    // In the order of the outcome's numbers, success first; names that have none come last.
+    // Sorted by the outcome's number, success first; unknown names come last.
     func rank(_ name: String) -> UInt8 { NotificationOutcome(name: name)?.rawValue ?? .max }
     let name = "\(platform.telemetryPrefix)OutcomeCounts"
     let items = counts.sorted { (rank($0.key), $0.key) < (rank($1.key), $1.key) }.map {
@@ -123,7 +133,7 @@ extension NotificationTelemetry {
     return "<\(name)>\(items.joined())</\(name)>"
   }
 
-  /// Reads the document that a hub returns.
+  /// Decodes the document that a hub returns.
   package init(xml: Data) throws(WireFormatError) {
     guard let root = XMLNode.parse(xml), root.name == "NotificationDetails",
       let id = root["NotificationId"]?.text

@@ -1,22 +1,23 @@
 public import Foundation
 import Wire
 
-/// What is sent: properties for the templates of the devices, or a payload for one push service.
+/// A notification to send: properties for the templates of the devices, or a payload for one push
+/// service.
 ///
 /// ```swift
 /// let hello = PushNotification.template(["message": "Hello!"])
 /// let alert = PushNotification.apple(#"{"aps":{"alert":"Hello!"}}"#, headers: .init(priority: 10))
 /// ```
-/// (It is not called `Notification` because Foundation has a type of that name.)
+/// (The name `Notification` is taken by Foundation.)
 public struct PushNotification: Hashable, Sendable {
-  /// The devices that a notification addresses.
+  /// The kind of devices that a notification addresses.
   public enum Format: Hashable, Sendable {
-    /// Every template, on every platform; each fills in the properties.
+    /// Template registrations on every platform; each template fills in the properties.
     case template
-    /// Devices of one platform, with a payload in that platform's own form.
+    /// Native registrations of one platform, with a payload in that platform's format.
     case native(PushPlatform)
 
-    /// The word of the header `ServiceBusNotification-Format`.
+    /// The value of the header `ServiceBusNotification-Format`.
     package var wireWord: String {
       switch self {
       case .template: WireName.templateFormat
@@ -25,13 +26,16 @@ public struct PushNotification: Hashable, Sendable {
     }
   }
 
+  /// The kind of devices that the notification addresses.
   public var format: Format
-  /// At most 64 KB.
+  /// The properties as a JSON object, or the payload; at most 64 KB.
   public var body: Data
+  /// The media type of ``body``.
   public var contentType: String
-  /// Headers for the push service: `apns-…` on Apple, `X-WNS-…` on Windows.
+  /// Headers for the push service, such as `apns-…` on Apple or `X-WNS-…` on Windows.
   public var headers: [String: String]
 
+  /// Creates a notification; a content type of `nil` stands for the default of the format.
   public init(
     format: Format, body: Data, contentType: String? = nil, headers: [String: String] = [:]
   ) {
@@ -48,9 +52,9 @@ public struct PushNotification: Hashable, Sendable {
     return WireName.json
   }
 
-  /// Properties that templates refer to, such as `$(message)`.
+  /// A notification for templates, with the properties that they refer to, such as `$(message)`.
   ///
-  /// - Parameter headers: For the push services; a template's own headers win.
+  /// - Parameter headers: Headers for the push services; a template's own headers take precedence.
   public static func template(
     _ properties: [String: String], headers: [String: String] = [:]
   ) -> PushNotification {
@@ -66,26 +70,29 @@ public struct PushNotification: Hashable, Sendable {
     native(.apns, payload, headers: headers.fields)
   }
 
-  /// A payload for one platform, in that platform's own form.
+  /// A payload for one platform, in that platform's format.
   public static func native(
     _ platform: PushPlatform, _ payload: String, headers: [String: String] = [:]
   ) -> PushNotification {
     PushNotification(format: .native(platform), body: Data(payload.utf8), headers: headers)
   }
 
-  /// What APNs is told beside the payload; what is `nil` the hub derives or leaves out.
+  /// Headers for APNs; the hub derives or omits those that are `nil`.
   public struct AppleHeaders: Hashable, Sendable {
-    /// `alert`, `background`, `voip`, `location` …; derived from the payload when `nil`.
+    /// The push type: `alert`, `background`, `voip`, `location` …; `nil` derives it from the
+    /// payload.
     public var pushType: String?
-    /// 10 at once, 5 with regard to the battery, 1 never waking the device.
+    /// The priority: 10 for immediate delivery, 5 to consider the battery, 1 to never wake the
+    /// device.
     public var priority: Int?
-    /// When APNs may give up.
+    /// The time at which APNs may give up.
     public var expiration: Date?
-    /// Another bundle id than the hub's.
+    /// The topic, if it is not the hub's bundle id.
     public var topic: String?
-    /// A newer notification of the same id replaces an older one; at most 64 bytes.
+    /// An id with which a newer notification replaces an older one; at most 64 bytes.
     public var collapseID: String?
 
+    /// Creates headers.
     public init(
       pushType: String? = nil, priority: Int? = nil, expiration: Date? = nil,
       topic: String? = nil, collapseID: String? = nil
@@ -111,14 +118,14 @@ public struct PushNotification: Hashable, Sendable {
   }
 }
 
-/// What a hub answers to a send.
+/// The reply of a hub to a send.
 public struct SendReceipt: Hashable, Sendable {
-  /// For ``NotificationHubClient/telemetry(of:)``; Belfry always gives one, Azure's lower tiers give
-  /// none.
+  /// The id for ``NotificationHubClient/telemetry(of:)``. Belfry always returns one; Azure's lower
+  /// tiers do not.
   public let notificationID: String?
-  /// The address of the notification.
+  /// The URL of the notification.
   public let location: URL?
-  /// What the hub's logs know the request by.
+  /// The id of the request in the hub's logs.
   public let trackingID: String?
 
   init(reply: TransportReply) {

@@ -1,16 +1,17 @@
 import Wire
 
-/// What a send would do, found out without sending: Belfry's answer to `POST
-/// /{hub}/messages?dry-run`.
+/// The effects that a send would have: Belfry's reply to `POST /{hub}/messages?dry-run`.
 public struct SendPreview: Hashable, Sendable {
-  /// One platform's share of the audience.
+  /// The part of the audience on one platform.
   public struct Share: Hashable, Sendable {
+    /// The platform.
     public var platform: PushPlatform
-    /// Registrations that the send addresses.
+    /// The number of registrations that the send addresses.
     public var devices: Int
-    /// Of these, how many another registration with the same handle stands in for.
+    /// The number of these that are duplicates of another registration with the same handle.
     public var duplicates: Int
 
+    /// Creates a share.
     public init(platform: PushPlatform, devices: Int, duplicates: Int) {
       self.platform = platform
       self.devices = devices
@@ -18,19 +19,24 @@ public struct SendPreview: Hashable, Sendable {
     }
   }
 
-  /// Why pushes of a template, or of the payload itself, would come to nothing or to little.
+  /// A problem that would keep pushes of a template, or of the payload itself, from having their
+  /// full effect.
   public struct Problem: Hashable, Sendable {
+    /// The platform.
     public var platform: PushPlatform
-    /// `too-large`, `broken-template`, `missing-property`, `no-credential`; later versions may know
-    /// others.
+    /// The kind of problem: `too-large`, `broken-template`, `missing-property` or `no-credential`;
+    /// later versions may add others.
     public var code: String
+    /// An explanation for people.
     public var text: String
+    /// The number of devices affected.
     public var devices: Int
-    /// The first bytes of the template; `nil` for a native payload.
+    /// The beginning of the template; `nil` for a native payload.
     public var template: String?
     /// Whether the push would not be sent at all.
     public var isFatal: Bool
 
+    /// Creates a problem.
     public init(
       platform: PushPlatform, code: String, text: String, devices: Int, template: String?,
       isFatal: Bool
@@ -44,13 +50,16 @@ public struct SendPreview: Hashable, Sendable {
     }
   }
 
-  /// What one of the devices would get.
+  /// A sample payload for one of the devices.
   public struct Sample: Hashable, Sendable {
+    /// The platform of the device.
     public var platform: PushPlatform
-    /// `nil` for a direct send.
+    /// The id of the registration; `nil` for a direct send.
     public var registrationID: String?
+    /// The payload that the device would get.
     public var rendering: NotificationExplanation.Rendering
 
+    /// Creates a sample.
     public init(
       platform: PushPlatform, registrationID: String?,
       rendering: NotificationExplanation.Rendering
@@ -61,19 +70,23 @@ public struct SendPreview: Hashable, Sendable {
     }
   }
 
-  /// How many devices were examined: all, unless they are very many.
+  /// The number of devices examined: all of them, unless there are very many.
   public var examined: Int
-  /// The whole audience.
+  /// The size of the whole audience.
   public var devices: Int
+  /// The audience by platform.
   public var shares: [Share]
+  /// The problems found.
   public var problems: [Problem]
+  /// Sample payloads for some of the devices.
   public var samples: [Sample]
-  /// How long the delivery would take at the rate of the last large send; `nil` when there was none
-  /// since the server's start.
+  /// The estimated duration of the delivery, in seconds, at the rate of the last large send; `nil`
+  /// if there was none since the server started.
   public var estimatedSeconds: Double?
-  /// That rate.
+  /// The rate of the last large send, in devices per second.
   public var devicesPerSecond: Double?
 
+  /// Creates a preview.
   public init(
     examined: Int, devices: Int, shares: [Share], problems: [Problem], samples: [Sample],
     estimatedSeconds: Double?, devicesPerSecond: Double?
@@ -116,7 +129,7 @@ extension SendPreview {
     }
   }
 
-  /// Reads the reply; platforms newer than this build are left out.
+  /// Decodes the reply; platforms newer than this build are left out.
   package init(json: some Collection<UInt8>) throws(WireFormatError) {
     let root = try JSONValue.parse(json)
     guard let devices = root.count("devices"), let examined = root.count("examined") else {

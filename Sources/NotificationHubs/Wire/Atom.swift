@@ -6,15 +6,15 @@ import Wire
   import Foundation
 #endif
 
-/// The absolute URL of a request, from which the URLs in its reply are made: they repeat its query
+/// The absolute URL of a request, the base of the URLs in its reply, which repeat its query
 /// (docs/protocol/rest.md, section 1.5).
 package struct AtomAddress: Hashable, Sendable {
-  /// Scheme, host and path, without a slash at the end.
+  /// Scheme, host and path, without a trailing slash.
   package let base: String
-  /// As it was asked; `nil` when there was none.
+  /// The query as requested; `nil` if there was none.
   package let query: String?
 
-  /// - Parameter url: Absolute, the query as it arrived.
+  /// - Parameter url: An absolute URL, with the query as received.
   package init(_ url: String) {
     let mark = url.firstIndex(of: "?")
     var base = url[..<(mark ?? url.endIndex)]
@@ -31,25 +31,25 @@ package struct AtomAddress: Hashable, Sendable {
   /// The whole URL.
   package var text: String { query.map { "\(base)?\($0)" } ?? base }
 
-  /// The address of something below this one, with the same query.
+  /// The URL of a resource below this one, with the same query.
   package func appending(_ segment: String) -> AtomAddress {
     AtomAddress(base: "\(base)/\(segment.percentEncoded)", query: query)
   }
 
-  /// The address of something beside this one: the last segment is replaced.
+  /// The URL of a sibling resource: the last segment is replaced.
   package func replacingLast(with segment: String) -> AtomAddress {
     let end = base.lastIndex(of: "/") ?? base.endIndex
     return AtomAddress(base: "\(base[..<end])/\(segment.percentEncoded)", query: query)
   }
 
-  /// The address of something directly below the host, with the same query.
+  /// The URL of a resource directly below the host, with the same query.
   package func root(_ path: String) -> AtomAddress {
     let host = base.firstRange(of: "://").map { base[$0.upperBound...] } ?? Substring(base)
     let end = host.firstIndex(of: "/") ?? base.endIndex
     return AtomAddress(base: "\(base[..<end])/\(path)", query: query)
   }
 
-  /// The address of the next page, as recorded: the same query, `$` in names encoded, the token
+  /// The URL of the next page, as recorded: the same query, `$` in names encoded, and the token
   /// encoded once more than in the header (docs/protocol/rest.md, section 3.9).
   package func next(token: String) -> String {
     var items: [String] = []
@@ -64,10 +64,10 @@ package struct AtomAddress: Hashable, Sendable {
   }
 }
 
-/// Reads Atom documents: of clients in every form they send, of hubs as they answer
+/// Reads Atom documents: those of clients in every form that they send, and those of hubs
 /// (docs/protocol/rest.md, section 1.5).
 enum AtomReader {
-  /// The payload of an entry, or the document itself when it has no Atom round it.
+  /// The payload of an entry, or the document itself if it is not wrapped in Atom.
   static func payload(_ document: some Collection<UInt8>) -> XMLNode? {
     XMLNode.parse(document).flatMap(payload)
   }
@@ -78,13 +78,13 @@ enum AtomReader {
     return node["content"]?.children.first
   }
 
-  /// The entries of a feed; `nil` when the document is something else.
+  /// The entries of a feed; `nil` if the document is not a feed.
   static func entries(_ document: some Collection<UInt8>) -> [XMLNode]? {
     guard let root = XMLNode.parse(document), root.name == "feed" else { return nil }
     return root.children.filter { $0.name == "entry" }
   }
 
-  /// The value of an element as a date; "never" is `nil`.
+  /// The value of an element as a date; `nil` for "never".
   static func date(_ text: String?) -> Date? {
     text.flatMap(WireDate.parse).flatMap { WireDate.isNever($0) ? nil : $0 }
   }
@@ -93,11 +93,11 @@ enum AtomReader {
 /// Writes Atom documents as the service does: one line, no declaration (docs/protocol/rest.md,
 /// section 1.5).
 enum AtomWriter {
-  /// What stands round the payload of an entry.
+  /// The envelope and payload of an entry.
   struct Entry {
     var address: String
     var title: String
-    /// The number in the etag; `nil` for resources that have none.
+    /// The number in the etag; `nil` for resources without one.
     var etag: String?
     var published: Date?
     var updated: Date
@@ -106,7 +106,7 @@ enum AtomWriter {
     var payload: String
   }
 
-  /// - Parameter inFeed: Whether the Atom namespace is declared round it already.
+  /// - Parameter inFeed: Whether an enclosing element already declares the Atom namespace.
   static func entry(_ entry: Entry, inFeed: Bool = false) -> String {
     var text = "<entry"
     if let etag = entry.etag { text += " a:etag=\"W/&quot;\(etag.xmlAttributeEscaped)&quot;\"" }
@@ -123,7 +123,7 @@ enum AtomWriter {
     return text + "<content type=\"application/xml\">\(entry.payload)</content></entry>"
   }
 
-  /// - Parameter next: The address of the next page; `nil` on the last one.
+  /// - Parameter next: The URL of the next page; `nil` on the last one.
   static func feed(
     title: String, address: AtomAddress, next: String? = nil, updated: Date, entries: [Entry]
   ) -> String {
@@ -137,7 +137,7 @@ enum AtomWriter {
     return text + "</feed>"
   }
 
-  /// The body of a request: an entry with nothing but its payload.
+  /// The body of a request: an entry with only its payload.
   static func request(_ payload: String) -> String {
     "<entry xmlns=\"\(WireName.atomNamespace)\"><content type=\"application/xml\">\(payload)"
       + "</content></entry>"
@@ -151,7 +151,7 @@ enum AtomWriter {
 }
 
 extension String {
-  /// Adds an element with text, or nothing when there is none.
+  /// Appends an element with text, or nothing if the value is `nil`.
   mutating func appendElement(_ name: String, _ value: String?) {
     guard let value else { return }
     self += "<\(name)>\(value.xmlEscaped)</\(name)>"

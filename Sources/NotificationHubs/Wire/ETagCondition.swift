@@ -1,21 +1,21 @@
 import Wire
 
-/// What `If-Match` asks of the resource that a request is about to change (docs/protocol/rest.md,
-/// sections 3.6 and 3.8).
+/// The condition that `If-Match` sets for the resource to change (docs/protocol/rest.md, sections
+/// 3.6 and 3.8).
 package enum ETagCondition: Hashable, Sendable {
-  /// No such header.
+  /// The header is absent.
   case none
   /// `*`: the resource must exist.
   case any
-  /// The etag must be this one; weak, strong and bare forms are equal.
+  /// The etag must be equal; weak, strong and bare forms are equivalent.
   case tag(String)
 
-  /// The message of the 412 that answers a header in no known form.
+  /// The message of the 412 reply to a header of unknown form.
   package static let fault =
     "The ETag header is either missing or invalid. It should be \"*\", or a quoted ETag."
 
-  /// Reads the header: absent, `*`, `"n"`, `W/"n"` or a bare number.
-  /// - Throws: ``WireFormatError`` with ``fault``; the answer is 412.
+  /// Parses the header: absent, `*`, `"n"`, `W/"n"` or a bare number.
+  /// - Throws: ``WireFormatError`` with ``fault``; the reply is 412.
   package init(ifMatch header: String?) throws(WireFormatError) {
     guard let header else {
       self = .none
@@ -39,7 +39,7 @@ package enum ETagCondition: Hashable, Sendable {
     }
   }
 
-  /// Whether a resource that exists with this etag may be changed.
+  /// Whether an existing resource with this etag may be changed.
   package func holds(for etag: String) -> Bool {
     switch self {
     case .none, .any: true
@@ -47,6 +47,6 @@ package enum ETagCondition: Hashable, Sendable {
     }
   }
 
-  /// The etag as headers carry it: `W/"2"`.
+  /// The etag in its header form: `W/"2"`.
   package static func weak(_ etag: String) -> String { "W/\"\(etag)\"" }
 }

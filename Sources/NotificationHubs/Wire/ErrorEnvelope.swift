@@ -3,11 +3,11 @@ package import Wire
 
 /// The body of an error reply (docs/protocol/rest.md, section 1.6).
 package struct ErrorEnvelope: Hashable, Sendable {
-  /// The HTTP status once more.
+  /// The HTTP status, repeated.
   package let code: Int
-  /// What is wrong; empty for a missing registration.
+  /// The error message; empty for a missing registration.
   package let message: String
-  /// What the service's own logs know the request by.
+  /// The id of the request in the service's logs.
   package let trackingID: String?
 
   package init(code: Int, message: String, trackingID: String?) {
@@ -19,7 +19,7 @@ package struct ErrorEnvelope: Hashable, Sendable {
   /// The document: one line, no declaration, `Code` before `Detail`.
   ///
   /// - Parameters:
-  ///   - node: The small number behind the tracking id, which tells the machine.
+  ///   - node: The small number after the tracking id, which identifies the machine.
   ///   - at: The time of the reply.
   package func xml(node: Int = 0, at: Date) -> String {
     let suffix = ".TrackingId:\(trackingID ?? "")_G\(node),TimeStamp:\(WireDate.american(at))"
@@ -27,8 +27,8 @@ package struct ErrorEnvelope: Hashable, Sendable {
       + "</Error>"
   }
 
-  /// Reads either form in which the service writes it.
-  /// - Returns: `nil` when the document is something else.
+  /// Reads either form in which the service writes the document.
+  /// - Returns: `nil` if the document is something else.
   package init?(xml: Data) {
     guard let root = XMLNode.parse(xml), root.name == "Error", let detail = root["Detail"]
     else { return nil }
@@ -48,23 +48,24 @@ package struct ErrorEnvelope: Hashable, Sendable {
   }
 }
 
-/// A text that does not have the form it should have.
+/// The error for a text of invalid format.
 ///
-/// Reading a document of the service, or checking what is to be sent to it, throws this.
+/// It is thrown when a document of the service cannot be read, or a value to be sent is invalid.
 public struct WireFormatError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// What is wrong, in the words with which a hub answers 400 (docs/protocol/rest.md, section 1.6).
+  /// The fault, worded like a hub's 400 reply (docs/protocol/rest.md, section 1.6).
   public let message: String
 
   package init(_ message: String) { self.message = message }
 
+  /// The same as ``message``.
   public var description: String { message }
 
-  /// A request body that cannot be read at all.
+  /// The error for a request body that cannot be decoded.
   package static func body(_ fault: String) -> WireFormatError {
     WireFormatError("The provided request body is invalid. Error: \(fault)")
   }
 
-  /// An installation that reads well but breaks rules; one line for each.
+  /// The error for an installation that breaks rules, with one line for each fault.
   package static func installation(_ faults: [String]) -> WireFormatError {
     let lines = ["Installation validation failed with following error(s):"] + faults
     return WireFormatError(lines.joined(separator: "\r\n"))
@@ -72,13 +73,13 @@ public struct WireFormatError: Error, Hashable, Sendable, CustomStringConvertibl
 }
 
 extension JSONValue {
-  /// How deep arrays and objects may nest.
+  /// The maximum nesting depth of arrays and objects.
   package static let depthLimit = 64
 
-  /// Reads one JSON document in UTF-8 as the service does: names without quotes, texts in single
-  /// quotes and a byte order mark are taken.
+  /// Parses a JSON document in UTF-8 as leniently as the service does: unquoted names,
+  /// single-quoted strings and a byte order mark are accepted.
   ///
-  /// - Throws: ``WireFormatError`` with the offset of the fault in bytes.
+  /// - Throws: ``WireFormatError`` with the byte offset of the fault.
   package static func parse(_ text: some Collection<UInt8>) throws(WireFormatError) -> JSONValue {
     do throws(SyntaxFault) {
       return try read(text, dialect: .lenient, depthLimit: depthLimit)

@@ -1,10 +1,12 @@
 public import Foundation
 
-// `localizedDescription`, which alerts and logs show, says what `description` says; without this it
-// is "The operation could not be completed".
+// Makes `localizedDescription`, which alerts and logs show, equal to `description`; the default is
+// "The operation could not be completed".
 
 extension NotificationHubError: LocalizedError {
+  /// The same as ``description``.
   public var errorDescription: String? { description }
+  /// Advice on how to resolve the error; `nil` for most kinds.
   public var recoverySuggestion: String? {
     switch kind {
     case .unauthorized:
@@ -19,17 +21,21 @@ extension NotificationHubError: LocalizedError {
 }
 
 extension ConnectionStringError: LocalizedError {
+  /// The same as ``description``.
   public var errorDescription: String? { description }
 }
 
 extension TagExpressionError: LocalizedError {
+  /// The same as ``description``.
   public var errorDescription: String? { description }
 }
 
 extension WireFormatError: LocalizedError {
+  /// The same as ``description``.
   public var errorDescription: String? { description }
 }
 
 extension PayloadError: LocalizedError {
+  /// The same as ``description``.
   public var errorDescription: String? { description }
 }

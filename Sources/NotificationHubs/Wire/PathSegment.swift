@@ -1,21 +1,22 @@
 import Wire
 
-/// What can stand for an id in a path.
+/// Validation of ids in paths.
 ///
-/// URL layers (URLSession, libcurl, proxies, `PathBase` of other servers) take `.` and `..` out of
+/// URL layers (URLSession, libcurl, proxies, `PathBase` of other servers) remove `.` and `..` from
 /// a path before it is sent: `DELETE /hub/installations/..` becomes `DELETE /hub/`.
-/// Percent-encoding does not help, since dots may stand encoded and encoded dots count as dots
+/// Percent-encoding does not help, since dots may be percent-encoded and encoded dots count as dots
 /// (WHATWG URL, 4.4).
 extension String {
-  /// Whether this text, percent-encoded, is one segment of a path that no URL layer changes.
+  /// Whether this text, percent-encoded, is a single path segment that no URL layer changes.
   ///
-  /// Refused are the empty text, control characters, backslashes and ``hasDotSegment``.
+  /// The empty text, control characters, backslashes and texts that ``hasDotSegment`` are rejected.
   package var isPathSegment: Bool {
     !isEmpty && !hasDotSegment
       && utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F && $0 != UInt8(ascii: "\\") }
   }
 
-  /// The text for a message: control characters percent-encoded, at most 100 characters.
+  /// The text in a form safe for messages: control characters percent-encoded, at most 100
+  /// characters.
   package var printable: String {
     var text = ""
     for scalar in unicodeScalars.prefix(100) {
@@ -28,8 +29,8 @@ extension String {
     return text
   }
 
-  /// Whether this is `.` or `..`, or would have such a part where it is decoded once or twice more,
-  /// where `\` is read as `/`, or where what follows a `;` is cut off.
+  /// Whether this is `.` or `..`, or would contain such a segment when it is decoded once or twice
+  /// more, when `\` is read as `/`, or when the part after a `;` is cut off.
   package var hasDotSegment: Bool {
     guard utf8.contains(where: { $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "%") }) else {
       return false
@@ -50,19 +51,19 @@ extension String {
   }
 }
 
-/// Where the next page of a list begins, as a text that needs no encoding, because clients encode
-/// it not at all, once or twice (docs/protocol/rest.md, section 3.9).
+/// The position of the next page of a list, as a text that needs no encoding, because clients
+/// encode it not at all, once or twice (docs/protocol/rest.md, section 3.9).
 package enum ContinuationToken {
-  /// The longest token that is read, in bytes.
+  /// The maximum length of a token, in bytes.
   package static let maximumLength = 1024
 
-  /// The token for a position that means something to the server only: unreserved characters.
+  /// Encodes a position, which only the server interprets, in unreserved characters.
   package static func encode(_ position: some Collection<UInt8>) -> String {
     Base64URL.encode(Array(position))
   }
 
-  /// The position in a token, however often the token has been percent-encoded on its way.
-  /// - Returns: `nil` when it is none of ours; the answer is 400.
+  /// Decodes the position in a token, regardless of how often the token was percent-encoded.
+  /// - Returns: `nil` if the token is invalid; the reply is 400.
   package static func decode(_ token: String) -> [UInt8]? {
     guard token.utf8.count <= maximumLength else { return nil }
     var text = token

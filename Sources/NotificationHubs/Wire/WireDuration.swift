@@ -6,15 +6,14 @@ import Wire
   package import Foundation
 #endif
 
-/// Spans of time as hub descriptions write them: `xs:duration` (docs/protocol/rest.md,
-/// section 8.1).
+/// Durations as hub descriptions write them: `xs:duration` (docs/protocol/rest.md, section 8.1).
 package enum WireDuration {
-  /// How "forever" is written: the longest span of .NET.
+  /// The text for an unlimited duration: the maximum of .NET.
   package static let forever = "P10675199DT2H48M5.4775807S"
-  /// As long as ``forever``, or longer, means the same.
+  /// The value of ``forever``; longer durations count as unlimited too.
   private static let foreverSeconds: Double = 10_675_199 * 86_400
 
-  /// The span in seconds as `P1DT2H3M4.5S`; `nil` is forever.
+  /// A duration in seconds as `P1DT2H3M4.5S`; `nil` is unlimited.
   package static func text(_ seconds: TimeInterval?) -> String {
     guard let seconds, seconds < foreverSeconds else { return forever }
     let ticks = Int64((max(seconds, 0) * 1e7).rounded())
@@ -33,15 +32,15 @@ package enum WireDuration {
     return "P" + (days > 0 ? "\(days)D" : "") + (time.isEmpty ? "" : "T\(time)")
   }
 
-  /// What a text says.
+  /// The value of a parsed text.
   package enum Reading: Hashable, Sendable {
     case forever
-    /// Not negative.
+    /// A duration in seconds, not negative.
     case seconds(TimeInterval)
   }
 
-  /// Reads a span; a year counts 365 days, a month 30, as .NET has it.
-  /// - Returns: `nil` when the text is none, or negative.
+  /// Parses a duration; as in .NET, a year has 365 days and a month 30.
+  /// - Returns: `nil` if the text is not a duration or is negative.
   package static func parse(_ text: String) -> Reading? {
     var rest = Substring(text.trimmingBlanks)
     guard rest.utf8.count <= 64, rest.first == "P" else { return nil }
@@ -66,7 +65,7 @@ package enum WireDuration {
       else { return nil }
       rest = rest.dropFirst()
       units = units[units.index(after: place)...]
-      // Nothing may follow the seconds; the mark keeps `T` from opening the time again.
+      // Nothing may follow the seconds; this also keeps `T` from starting the time again.
       if weights["S"] != nil, units.isEmpty, !rest.isEmpty { return nil }
       seconds += number * weight
       found = true

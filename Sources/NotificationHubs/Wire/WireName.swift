@@ -2,7 +2,7 @@
 /// 5.1).
 package enum WireName {
   package static let apiVersionParameter = "api-version"
-  /// The version that this library speaks.
+  /// The protocol version that this library implements.
   package static let apiVersion = "2020-06"
 
   // Request headers.
@@ -10,16 +10,17 @@ package enum WireName {
   package static let contentType = "Content-Type"
   package static let format = "ServiceBusNotification-Format"
   package static let tags = "ServiceBusNotification-Tags"
-  /// A few tutorials send this in the place of ``tags``.
+  /// A few tutorials send this in place of ``tags``.
   package static let tagsAlias = "Tags"
   package static let deviceHandle = "ServiceBusNotification-DeviceHandle"
   package static let scheduleTime = "ServiceBusNotification-ScheduleTime"
   package static let ifMatch = "If-Match"
-  /// Belfry's own: the same key gets the same reply, and one delivery.
+  /// Belfry only: sends with the same key get the same reply and a single delivery.
   package static let idempotencyKey = "Idempotency-Key"
-  /// Belfry's own: the client reads what the original does not have in its documents.
+  /// Belfry only: the client understands elements that the original's documents do not have.
   package static let extensions = "Belfry-Extensions"
-  /// The older form of `apns-priority`, which wins over it (docs/protocol/rest.md, section 5.1).
+  /// The older form of `apns-priority`; the newer header takes precedence (docs/protocol/rest.md,
+  /// section 5.1).
   package static let olderApnsPriority = "X-Apns-Priority"
   package static let baiduMessageType = "X-Baidu-Message-Type"
   package static let wnsType = "X-WNS-Type"
@@ -27,7 +28,7 @@ package enum WireName {
   package static let webPushUrgency = "Urgency"
   package static let webPushTopic = "Topic"
   package static let mpnsClass = "X-NotificationClass"
-  /// The keys of a browser in a direct send, beside its endpoint.
+  /// The keys of a browser in a direct send, in addition to its endpoint.
   package static let browserP256DH = "P256DH"
   package static let browserAuth = "Auth"
 
@@ -38,15 +39,15 @@ package enum WireName {
   package static let continuationParameter = "continuationtoken"
   package static let direct = "direct"
   package static let test = "test"
-  /// Belfry's own: think a send through, and send nothing.
+  /// Belfry only: evaluates a send without sending.
   package static let dryRun = "dry-run"
-  /// Belfry's own: the expression of an audience that is counted.
+  /// Belfry only: the expression of the audience to count.
   package static let audienceTags = "tags"
 
   /// The last path segment of a direct batch send.
   package static let batch = "$batch"
-  /// The first path segment of lists of a namespace, and that of its hubs (docs/protocol/rest.md,
-  /// section 8.5).
+  /// The first path segment of the lists of a namespace, followed by that of its hubs
+  /// (docs/protocol/rest.md, section 8.5).
   package static let resources = "$Resources"
   package static let hubResources = "NotificationHubs"
 
@@ -57,8 +58,8 @@ package enum WireName {
   package static let continuationToken = "x-ms-continuationtoken"
   package static let retryAfter = "Retry-After"
   package static let trackingID = "TrackingId"
-  /// Belfry's own: why a request was refused, in words for a person, where the original's reply has
-  /// none (docs/protocol/sas.md, section 6).
+  /// Belfry only: the reason why a request was rejected, in words for people, where the original's
+  /// reply has none (docs/protocol/sas.md, section 6).
   package static let reason = "Belfry-Reason"
   package static let correlationID = "x-ms-correlation-request-id"
 
@@ -67,7 +68,8 @@ package enum WireName {
 
   // Media types.
   package static let json = "application/json;charset=utf-8"
-  /// Also of the installation JSON that the hub returns (docs/protocol/rest.md, section 4.3).
+  /// Also the media type of the installation JSON that the hub returns (docs/protocol/rest.md,
+  /// section 4.3).
   package static let xml = "application/xml; charset=utf-8"
   package static let atomEntry = "application/atom+xml; type=entry; charset=utf-8"
   package static let atomFeed = "application/atom+xml; type=feed; charset=utf-8"
@@ -77,11 +79,11 @@ package enum WireName {
     "http://schemas.microsoft.com/netservices/2010/10/servicebus/connect"
   package static let schemaInstanceNamespace = "http://www.w3.org/2001/XMLSchema-instance"
   package static let atomNamespace = "http://www.w3.org/2005/Atom"
-  /// Only for the attribute `a:etag`.
+  /// Used only for the attribute `a:etag`.
   package static let metadataNamespace =
     "http://schemas.microsoft.com/ado/2007/08/dataservices/metadata"
-  /// The property maps of jobs; two clients look for its prefix `d3p1` (docs/protocol/rest.md,
-  /// section 7).
+  /// The namespace of the property maps of jobs; two clients look for its prefix `d3p1`
+  /// (docs/protocol/rest.md, section 7).
   package static let arraysNamespace =
     "http://schemas.microsoft.com/2003/10/Serialization/Arrays"
 }

@@ -1,25 +1,32 @@
 extension APNsPayload {
-  /// The words of an alert.
+  /// The text of an alert.
   ///
   /// - SeeAlso:
   ///   <https://developer.apple.com/documentation/usernotifications/generating-a-remote-notification>
   public struct Alert: Hashable, Sendable {
-    /// A text as it is, or one of the app's own with arguments.
+    /// A plain text, or a localized text of the app with arguments.
     public enum Text: Hashable, Sendable, ExpressibleByStringInterpolation {
+      /// A plain text.
       case plain(String)
-      /// A key in the app's `Localizable.strings`, and what stands for its `%@`.
+      /// A key in the app's `Localizable.strings`, and the arguments for its `%@`.
       case localized(key: String, arguments: [String] = [])
 
+      /// Creates a plain text from a literal.
       public init(stringLiteral value: String) { self = .plain(value) }
+      /// Creates a plain text.
       public init(_ text: String) { self = .plain(text) }
     }
 
+    /// The title.
     public var title: Text?
+    /// The subtitle.
     public var subtitle: Text?
+    /// The body.
     public var body: Text?
     /// The launch screen or storyboard shown when the user opens the app from the alert.
     public var launchImage: String?
 
+    /// Creates an alert.
     public init(
       title: Text? = nil, subtitle: Text? = nil, body: Text? = nil, launchImage: String? = nil
     ) {
@@ -29,7 +36,7 @@ extension APNsPayload {
       self.launchImage = launchImage
     }
 
-    /// For texts computed at run time.
+    /// Creates an alert from texts computed at run time.
     @_disfavoredOverload  // Literals, and a mere `nil`, are `Text`.
     public init(
       title: String? = nil, subtitle: String? = nil, body: String? = nil,
@@ -43,7 +50,7 @@ extension APNsPayload {
 
     func value(as member: String) throws(PayloadError) -> PayloadValue {
       var members: [String: PayloadValue] = [:]
-      // The body's keys have no prefix on the wire: they are older than the others.
+      // On the wire the body's keys have no prefix, because they are older than the others.
       for (text, name, prefix) in [
         (title, "title", "title-"), (subtitle, "subtitle", "subtitle-"), (body, "body", ""),
       ] {
@@ -67,14 +74,14 @@ extension APNsPayload {
     }
   }
 
-  /// What is heard.
+  /// The sound of a notification.
   public enum Sound: Hashable, Sendable {
-    /// The system's.
+    /// The system's default sound.
     case standard
     /// A file in the app's bundle or its `Library/Sounds`.
     case named(String)
-    /// Heard also when the device is muted; the app needs Apple's entitlement for it. `name` is
-    /// `nil` for the system's sound; `volume` goes from 0 to 1.
+    /// A critical sound, which plays even if the device is muted; the app needs an entitlement from
+    /// Apple. `name` is `nil` for the default sound; `volume` is 0 to 1.
     case critical(name: String? = nil, volume: Double = 1)
 
     func value(as member: String) throws(PayloadError) -> PayloadValue {
@@ -91,42 +98,47 @@ extension APNsPayload {
     }
   }
 
-  /// How much a notification may interrupt.
+  /// The degree to which a notification may interrupt the user.
   ///
   /// - SeeAlso:
   ///   <https://developer.apple.com/documentation/usernotifications/unnotificationinterruptionlevel>
   public enum InterruptionLevel: String, CaseIterable, Hashable, Sendable {
-    /// Into the list, without light or sound.
+    /// Added to the list without lighting up the screen or playing a sound.
     case passive
+    /// Presented immediately.
     case active
-    /// Through Focus and summaries; the app needs a capability for it.
+    /// Breaks through Focus and summaries; the app needs a capability for it.
     case timeSensitive = "time-sensitive"
-    /// Through everything; the app needs Apple's entitlement for it.
+    /// Breaks through everything; the app needs an entitlement from Apple.
     case critical
   }
 
-  /// What an alert push tells the system: the members of `aps`.
+  /// The content of an alert push: the members of `aps`.
   public struct Content: Hashable, Sendable {
+    /// The text to show.
     public var alert: Alert?
-    /// The number at the app's icon; 0 takes it away.
+    /// The number at the app's icon; 0 removes it.
     public var badge: Int?
+    /// The sound to play; `nil` for none.
     public var sound: Sound?
+    /// The interruption level; `nil` for the system's default.
     public var interruptionLevel: InterruptionLevel?
-    /// Weighs it against the app's others in a summary, 0 to 1.
+    /// The rank among the app's notifications in a summary, 0 to 1.
     public var relevanceScore: Double?
-    /// Lets the app's notification service extension change it first; it needs an ``alert``.
+    /// Whether the app's notification service extension may modify it first; requires an ``alert``.
     public var isMutable = false
-    /// Wakes the app in the background as well.
+    /// Whether the app is also woken in the background.
     public var isContentAvailable = false
-    /// Groups notifications.
+    /// An id by which notifications are grouped.
     public var threadID: String?
-    /// Chooses the buttons that the app has registered.
+    /// The category, which selects the buttons that the app has registered.
     public var category: String?
-    /// The window or scene brought forward.
+    /// The id of the window or scene to bring forward.
     public var targetContentID: String?
-    /// Decides which Focus lets it through.
+    /// The criteria by which a Focus filters the notification.
     public var filterCriteria: String?
 
+    /// Creates the content of an alert push.
     public init(
       alert: Alert? = nil, badge: Int? = nil, sound: Sound? = nil,
       interruptionLevel: InterruptionLevel? = nil, relevanceScore: Double? = nil,

@@ -1,7 +1,7 @@
 public import Foundation
 
 extension APNsPayload {
-  /// What becomes of a Live Activity.
+  /// A change to a Live Activity.
   ///
   /// ```swift
   /// let state = try PayloadValue(encoding: Delivery.ContentState(stops: 3))
@@ -10,16 +10,16 @@ extension APNsPayload {
   /// - SeeAlso:
   ///   <https://developer.apple.com/documentation/activitykit/starting-and-updating-live-activities-with-activitykit-push-notifications>
   public enum ActivityEvent: Hashable, Sendable {
-    /// Starts one, with a push-to-start token.
+    /// Starts an activity, with a push-to-start token.
     ///
     /// - `attributesType`: The name of the `ActivityAttributes` type.
     /// - `attributes`: Its values.
-    /// - `updates`: How the activity is notified of its changes.
+    /// - `updates`: The channel by which the activity receives its updates.
     case start(attributesType: String, attributes: PayloadValue, updates: ActivityUpdates? = nil)
-    /// Changes one, with its update token.
+    /// Updates an activity, with its update token.
     case update
-    /// Ends one. It stays on the Lock Screen until `dismissal`, at most four hours; `nil` leaves
-    /// that to the system.
+    /// Ends an activity. It stays on the Lock Screen until `dismissal`, at most four hours; `nil`
+    /// leaves that to the system.
     case end(dismissal: Date? = nil)
 
     var word: String {
@@ -31,26 +31,26 @@ extension APNsPayload {
     }
   }
 
-  /// How an activity that a push has started is notified of its changes (from iOS 18).
+  /// The channel by which an activity started by a push receives its updates (iOS 18 and later).
   public enum ActivityUpdates: Hashable, Sendable {
-    /// With an update token, which the system gives to the app.
+    /// An update token, which the system passes to the app.
     case token
-    /// With a broadcast channel; its id in base64, as APNs has given it.
+    /// A broadcast channel, by its id in base64 as assigned by APNs.
     case channel(String)
   }
 
-  /// Starts, changes or ends a Live Activity.
+  /// Creates a push that starts, updates or ends a Live Activity.
   ///
   /// - Parameters:
   ///   - contentState: The activity's `ContentState`, a JSON object; see
   ///     ``PayloadValue/init(encoding:with:)``.
-  ///   - timestamp: Of the state: the system ignores what is older than what it has.
-  ///   - alert: Makes the change noticed; a start must have one.
-  ///   - sound: Goes with `alert`.
-  ///   - staleDate: From then on the activity counts as out of date.
-  ///   - relevanceScore: Orders the activities of one app; not limited to 1.
+  ///   - timestamp: The time of the state: the system ignores a state older than the current one.
+  ///   - alert: An alert that draws attention to the change; required for a start.
+  ///   - sound: The sound of `alert`.
+  ///   - staleDate: The time from which the activity counts as out of date.
+  ///   - relevanceScore: The rank among the app's activities; not limited to 1.
   ///   - custom: Members beside `aps`.
-  ///   - delivery: Priority 10 counts against the activity's budget, 5 does not.
+  ///   - delivery: Delivery options. Priority 10 counts against the activity's budget, 5 does not.
   /// - Throws: ``PayloadError``.
   public static func liveActivity(
     _ event: ActivityEvent, contentState: PayloadValue, timestamp: Date = Date(),
@@ -116,7 +116,7 @@ extension APNsPayload {
     }
   }
 
-  /// A Live Activity's alert holds its sound, and each localized text is an object of its own.
+  /// In a Live Activity the alert contains the sound, and each localized text is a separate object.
   private static func alert(_ alert: Alert, _ sound: Sound?) throws(PayloadError) -> PayloadValue {
     var members: [String: PayloadValue] = [:]
     for (name, text) in [("title", alert.title), ("body", alert.body)] {
@@ -147,24 +147,26 @@ extension APNsPayload {
 }
 
 extension APNsPayload {
-  /// What becomes of the Live Activities that follow a channel. A channel starts none: that takes a
-  /// push-to-start token, and ``ActivityUpdates/channel(_:)``.
+  /// A change to the Live Activities that subscribe to a channel. A channel cannot start an
+  /// activity; that takes a push-to-start token and ``ActivityUpdates/channel(_:)``.
   public enum BroadcastEvent: Hashable, Sendable {
+    /// Updates the activities.
     case update
-    /// They stay on the Lock Screen until `dismissal`, at most four hours; `nil` leaves that to the
-    /// system.
+    /// Ends the activities. They stay on the Lock Screen until `dismissal`, at most four hours;
+    /// `nil` leaves that to the system.
     case end(dismissal: Date? = nil)
   }
 
-  /// The largest payload of a broadcast, in bytes: more than a push to one device may have.
+  /// The maximum payload of a broadcast, in bytes; larger than for a push to one device.
   public static let broadcastLimit = 5120
 
-  /// Changes or ends all Live Activities that follow a channel; for
+  /// Creates a push that updates or ends all Live Activities that subscribe to a channel, for
   /// ``NotificationHubClient/send(_:toChannel:)``.
   ///
   /// - Parameters:
   ///   - priority: Priority 10 counts against the activities' budget, 5 does not.
-  ///   - expiration: How long APNs tries; a channel that stores no message takes `once` only.
+  ///   - expiration: The time for which APNs retries; a channel that stores no message only takes
+  ///     `once`.
   ///
   /// The others are as in
   /// ``liveActivity(_:contentState:timestamp:alert:sound:staleDate:relevanceScore:custom:delivery:)``.

@@ -2,36 +2,36 @@ public import Foundation
 import Wire
 
 extension APNsPayload {
-  /// What kind of push it is, and with it which tokens of an app it is for.
+  /// The type of a push, which also determines the tokens that it can be sent to.
   ///
   /// The raw value is the header `apns-push-type`.
   /// - SeeAlso:
   ///   <https://developer.apple.com/documentation/usernotifications/sending-notification-requests-to-apns>
   public enum PushType: String, CaseIterable, Hashable, Sendable {
-    /// Shows something, plays a sound or sets the badge.
+    /// Shows an alert, plays a sound or sets the badge.
     case alert
-    /// Wakes the app without a word to the user.
+    /// Wakes the app without notifying the user.
     case background
     /// A call, through PushKit.
     case voip
     /// New data for a watch face, through PushKit.
     case complication
-    /// A change in a file provider's domain, through PushKit.
+    /// A change in the domain of a file provider, through PushKit.
     case fileprovider
     /// Starts, updates or ends a Live Activity.
     case liveactivity
-    /// Asks a location push service extension where the device is.
+    /// Asks a location push service extension for the device's location.
     case location
-    /// Something happens in a Push to Talk channel.
+    /// An event in a Push to Talk channel.
     case pushtotalk
-    /// A control has new content.
+    /// New content for a control.
     case controls
-    /// A widget has new content.
+    /// New content for a widget.
     case widgets
     /// Tells a managed device to contact its server.
     case mdm
 
-    /// What the topic has behind the bundle id.
+    /// The suffix that the topic adds to the bundle id.
     public var topicSuffix: String {
       switch self {
       case .alert, .background, .mdm: ""
@@ -46,7 +46,7 @@ extension APNsPayload {
       }
     }
 
-    /// The kind that a topic's suffix tells; `nil` for a plain bundle id.
+    /// The type that the suffix of a topic denotes; `nil` for a plain bundle id.
     package init?(topic: String) {
       let match = Self.allCases.first {
         !$0.topicSuffix.isEmpty && topic.hasSuffix($0.topicSuffix)
@@ -55,28 +55,28 @@ extension APNsPayload {
       self = match
     }
 
-    /// The largest payload, in bytes.
+    /// The maximum payload, in bytes.
     public var payloadLimit: Int { self == .voip ? 5120 : 4096 }
   }
 
-  /// How much APNs hurries.
+  /// The delivery priority.
   public enum Priority: Int, CaseIterable, Hashable, Sendable {
-    /// At once. Not for a background push.
+    /// Immediate delivery. Not allowed for a background push.
     case immediate = 10
-    /// When it suits the battery.
+    /// Delivery that considers the battery.
     case powerAware = 5
-    /// Never waking the device.
+    /// Delivery that never wakes the device.
     case low = 1
   }
 
-  /// How long APNs tries.
+  /// The time for which APNs retries.
   public enum Expiration: Hashable, Sendable {
-    /// Once, now.
+    /// A single attempt.
     case once
-    /// Until then; not before 1970.
+    /// Until the given time, which is not before 1970.
     case at(Date)
 
-    /// The header `apns-expiration`: Unix seconds.
+    /// The header `apns-expiration` in Unix seconds.
     var text: String {
       switch self {
       case .once: "0"
@@ -85,18 +85,19 @@ extension APNsPayload {
     }
   }
 
-  /// What APNs is told beside the payload; what is `nil` the hub derives or leaves out.
+  /// Delivery options; the hub derives or omits those that are `nil`.
   public struct Delivery: Hashable, Sendable {
-    /// `nil`: 10, or 5 for a background push.
+    /// The priority; `nil` means 10, or 5 for a background push.
     public var priority: Priority?
-    /// `nil`: APNs decides; a Push to Talk push is tried once.
+    /// The expiration; `nil` leaves it to APNs, except that a Push to Talk push is tried once.
     public var expiration: Expiration?
-    /// A newer push of the same id replaces an older one; 1 to 64 bytes of ASCII.
+    /// An id with which a newer push replaces an older one; 1 to 64 bytes of ASCII.
     public var collapseID: String?
-    /// The app's bundle id, where it is not that of the hub's credential. The suffix that the kind
-    /// of push asks for is added.
+    /// The app's bundle id, if it is not that of the hub's credential. The suffix for the push type
+    /// is added.
     public var bundleID: String?
 
+    /// Creates delivery options.
     public init(
       priority: Priority? = nil, expiration: Expiration? = nil, collapseID: String? = nil,
       bundleID: String? = nil

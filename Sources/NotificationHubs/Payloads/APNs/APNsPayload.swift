@@ -1,6 +1,6 @@
 public import Foundation
 
-/// A push for Apple's devices: the payload, and what APNs is told beside it.
+/// A push for Apple devices: the payload with its headers.
 ///
 /// ```swift
 /// let tea = try APNsPayload(
@@ -11,16 +11,19 @@ public import Foundation
 /// - SeeAlso:
 ///   <https://developer.apple.com/documentation/usernotifications/generating-a-remote-notification>
 public struct APNsPayload: PushPayload {
+  /// Apple Push Notification service.
   public static var platform: PushPlatform { .apns }
 
+  /// The type of the push.
   public let pushType: PushType
   /// A JSON object.
   public let body: Data
+  /// The `apns-…` headers, including the push type.
   public let headers: [String: String]
-  /// 4096 bytes, 5120 for a call and for a broadcast.
+  /// 4096 bytes; 5120 for a VoIP push and a broadcast.
   public let limit: Int
 
-  /// A push that the user notices.
+  /// Creates a push that the user notices.
   ///
   /// - Parameters:
   ///   - custom: Members beside `aps`, for the app.
@@ -33,7 +36,7 @@ public struct APNsPayload: PushPayload {
 
   /// - Parameters:
   ///   - aps: `nil` for a payload without `aps`.
-  ///   - limit: In bytes, where it is not that of the kind of push.
+  ///   - limit: The limit in bytes, if it is not that of the push type.
   init(
     _ type: PushType, aps: [String: PayloadValue]?, custom: [String: PayloadValue],
     delivery: Delivery, limit: Int? = nil
@@ -53,9 +56,9 @@ public struct APNsPayload: PushPayload {
 }
 
 extension APNsPayload {
-  /// Wakes the app in the background; the system decides when, and how often.
+  /// Creates a push that wakes the app in the background; the system decides when and how often.
   ///
-  /// - Parameter delivery: Its priority cannot be 10.
+  /// - Parameter delivery: Delivery options; the priority cannot be 10.
   /// - SeeAlso:
   ///   <https://developer.apple.com/documentation/usernotifications/pushing-background-updates-to-your-app>
   public static func background(
@@ -65,7 +68,7 @@ extension APNsPayload {
       .background, aps: ["content-available": 1], custom: custom, delivery: delivery)
   }
 
-  /// A call, for PushKit tokens; up to 5120 bytes.
+  /// Creates a VoIP push, for PushKit tokens; up to 5120 bytes.
   ///
   /// - SeeAlso:
   ///   <https://developer.apple.com/documentation/pushkit/responding-to-voip-notifications-from-pushkit>
@@ -75,7 +78,7 @@ extension APNsPayload {
     try APNsPayload(.voip, aps: [:], custom: custom, delivery: delivery)
   }
 
-  /// New data for a complication, for PushKit tokens.
+  /// Creates a push with new data for a complication, for PushKit tokens.
   ///
   /// - SeeAlso:
   ///   <https://developer.apple.com/documentation/clockkit/keeping-your-complications-up-to-date>
@@ -85,10 +88,10 @@ extension APNsPayload {
     try APNsPayload(.complication, aps: [:], custom: custom, delivery: delivery)
   }
 
-  /// A change in a file provider's domain, for PushKit tokens.
+  /// Creates a push that signals a change in a file provider's domain, for PushKit tokens.
   ///
   /// - Parameters:
-  ///   - container: The container whose enumerator is asked; `nil` for the working set.
+  ///   - container: The container whose enumerator is signaled; `nil` for the working set.
   /// - SeeAlso:
   ///   <https://developer.apple.com/documentation/fileprovider/using-push-notifications-to-signal-changes>
   public static func fileProvider(
@@ -104,7 +107,8 @@ extension APNsPayload {
     return try APNsPayload(.fileprovider, aps: [:], custom: custom, delivery: delivery)
   }
 
-  /// Asks for the device's location. APNs takes it with token credentials only.
+  /// Creates a push that asks for the device's location. APNs accepts it with token credentials
+  /// only.
   ///
   /// - SeeAlso:
   ///   <https://developer.apple.com/documentation/corelocation/creating-a-location-push-service-extension>
@@ -114,8 +118,8 @@ extension APNsPayload {
     try APNsPayload(.location, aps: [:], custom: custom, delivery: delivery)
   }
 
-  /// Somebody speaks or leaves a Push to Talk channel. It is tried once unless `delivery` says
-  /// otherwise: late it is stale.
+  /// Creates a push for an event in a Push to Talk channel, such as a person who speaks or leaves.
+  /// It is tried once unless `delivery` says otherwise, since a late one is stale.
   ///
   /// - SeeAlso: <https://developer.apple.com/documentation/pushtotalk/creating-a-push-to-talk-app>
   public static func pushToTalk(
@@ -127,7 +131,7 @@ extension APNsPayload {
     return try APNsPayload(.pushtotalk, aps: [:], custom: custom, delivery: delivery)
   }
 
-  /// Tells the system that a control's content has changed.
+  /// Creates a push that tells the system that a control's content has changed.
   ///
   /// - SeeAlso:
   ///   <https://developer.apple.com/documentation/widgetkit/updating-controls-locally-and-remotely>
@@ -137,7 +141,7 @@ extension APNsPayload {
     try APNsPayload(.controls, aps: ["content-changed": true], custom: custom, delivery: delivery)
   }
 
-  /// Tells the system that a widget's content has changed.
+  /// Creates a push that tells the system that a widget's content has changed.
   ///
   /// - SeeAlso:
   ///   <https://developer.apple.com/documentation/widgetkit/updating-widgets-with-widgetkit-push-notifications>
@@ -147,9 +151,9 @@ extension APNsPayload {
     try APNsPayload(.widgets, aps: ["content-changed": true], custom: custom, delivery: delivery)
   }
 
-  /// Tells a managed device to contact its management server.
+  /// Creates a push that tells a managed device to contact its management server.
   ///
-  /// - Parameter pushMagic: What the device has sent in its token update.
+  /// - Parameter pushMagic: The value that the device sent in its token update.
   /// - SeeAlso:
   ///   <https://developer.apple.com/documentation/devicemanagement/sending-mdm-commands-to-a-device>
   public static func deviceManagement(

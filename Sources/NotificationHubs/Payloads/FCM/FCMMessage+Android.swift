@@ -2,32 +2,37 @@ public import Foundation
 import Wire
 
 extension FCMMessage {
-  /// What Android devices get.
+  /// Options and content for Android devices.
   ///
   /// - SeeAlso:
   ///   <https://firebase.google.com/docs/reference/fcm/rest/v1/projects.messages#androidconfig>
   public struct Android: Hashable, Sendable {
+    /// The delivery priority.
     public enum Priority: String, CaseIterable, Hashable, Sendable {
+      /// Delivery that may wait for a sleeping device.
       case normal = "NORMAL"
-      /// At once, also from sleep; meant for what the user sees.
+      /// Immediate delivery, even to a sleeping device; intended for content visible to the user.
       case high = "HIGH"
     }
 
-    /// `nil`: high with a notification, normal without.
+    /// The priority; `nil` means high with a notification, normal without.
     public var priority: Priority?
-    /// How long it is kept for a device that is offline: 0 to 28 days; `nil` for 28 days, 0 for now
-    /// or never.
+    /// The time for which the message is stored for an offline device, 0 to 28 days; `nil` for 28
+    /// days, 0 for immediate delivery only.
     public var ttl: Duration?
-    /// The newest of a key replaces the others; at most four keys wait for a device.
+    /// A key of which the newest message replaces the others; at most four keys are stored per
+    /// device.
     public var collapseKey: String?
-    /// Only that app gets it.
+    /// The package name of the only app to receive the message.
     public var restrictedPackageName: String?
-    /// Before the device was unlocked for the first time as well.
+    /// Whether the app may receive the message before the device is first unlocked.
     public var directBoot: Bool?
-    /// Takes the place of the message's `data`.
+    /// Data for the app, which replaces the message's `data`.
     public var data: [String: String]
+    /// The notification to show on Android.
     public var notification: AndroidNotification?
 
+    /// Creates options for Android.
     public init(
       priority: Priority? = nil, ttl: Duration? = nil, collapseKey: String? = nil,
       restrictedPackageName: String? = nil, directBoot: Bool? = nil, data: [String: String] = [:],
@@ -58,7 +63,7 @@ extension FCMMessage {
       return .object(members)
     }
 
-    /// Whole seconds, or with up to nine digits behind the point, and an `s`.
+    /// The duration in seconds, with nine decimals if it is not whole, followed by `s`.
     private static func text(of ttl: Duration) throws(PayloadError) -> String {
       guard ttl >= .zero, ttl <= .seconds(28 * 86_400) else {
         throw PayloadError(.outOfRange, "message.android.ttl", "must be 0 to 28 days")
@@ -71,59 +76,76 @@ extension FCMMessage {
     }
   }
 
-  /// How Android shows it.
+  /// The appearance of a notification on Android.
   ///
   /// - SeeAlso:
   ///   <https://firebase.google.com/docs/reference/fcm/rest/v1/projects.messages#androidnotification>
   public struct AndroidNotification: Hashable, Sendable {
-    /// A text as it is, or a string resource of the app with arguments.
+    /// A plain text, or a string resource of the app with arguments.
     public enum Text: Hashable, Sendable, ExpressibleByStringInterpolation {
+      /// A plain text.
       case plain(String)
+      /// The name of a string resource and the arguments for its placeholders.
       case localized(key: String, arguments: [String] = [])
 
+      /// Creates a plain text from a literal.
       public init(stringLiteral value: String) { self = .plain(value) }
+      /// Creates a plain text.
       public init(_ text: String) { self = .plain(text) }
     }
 
-    /// How much it asks for attention before Android 8; afterwards the channel decides.
+    /// The importance before Android 8; later the channel decides.
     public enum Importance: String, CaseIterable, Hashable, Sendable {
+      /// The lowest importance.
       case min = "PRIORITY_MIN"
+      /// A low importance.
       case low = "PRIORITY_LOW"
+      /// The default importance.
       case standard = "PRIORITY_DEFAULT"
+      /// A high importance.
       case high = "PRIORITY_HIGH"
+      /// The highest importance.
       case max = "PRIORITY_MAX"
     }
 
-    /// What the lock screen shows of it.
+    /// The visibility on the lock screen.
     public enum Visibility: String, CaseIterable, Hashable, Sendable {
+      /// Shown with its sensitive content hidden.
       case `private` = "PRIVATE"
+      /// Shown in full.
       case `public` = "PUBLIC"
+      /// Not shown.
       case secret = "SECRET"
     }
 
+    /// The title.
     public var title: Text?
+    /// The text.
     public var body: Text?
-    /// A drawable of the app.
+    /// The name of a drawable of the app.
     public var icon: String?
-    /// `#rrggbb`.
+    /// The color as `#rrggbb`.
     public var color: String?
-    /// A sound of the app, or `default`.
+    /// The name of a sound of the app, or `default`.
     public var sound: String?
-    /// A newer one of the same tag takes its place in the drawer.
+    /// A tag with which a newer notification replaces an older one in the drawer.
     public var tag: String?
-    /// The intent filter of the activity that a tap opens.
+    /// The intent filter of the activity to start on a tap.
     public var clickAction: String?
-    /// The notification channel (from Android 8).
+    /// The id of the notification channel (Android 8 and later).
     public var channelID: String?
-    /// Of a picture; `https`.
+    /// The URL of a picture; `https`.
     public var image: URL?
+    /// The importance before Android 8.
     public var importance: Importance?
+    /// The visibility on the lock screen.
     public var visibility: Visibility?
-    /// The number at the app's icon, from 0.
+    /// The number at the app's icon, 0 or more.
     public var count: Int?
-    /// Stays when it is tapped.
+    /// Whether the notification stays when it is tapped.
     public var isSticky: Bool?
 
+    /// Creates a notification.
     public init(
       title: Text? = nil, body: Text? = nil, icon: String? = nil, color: String? = nil,
       sound: String? = nil, tag: String? = nil, clickAction: String? = nil,
@@ -145,7 +167,7 @@ extension FCMMessage {
       self.isSticky = isSticky
     }
 
-    /// For texts computed at run time.
+    /// Creates a notification from texts computed at run time.
     @_disfavoredOverload  // Literals, and a mere `nil`, are `Text`.
     public init(
       title: String? = nil, body: String? = nil, icon: String? = nil, color: String? = nil,

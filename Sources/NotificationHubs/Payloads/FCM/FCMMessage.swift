@@ -1,7 +1,7 @@
 public import Foundation
 import Wire
 
-/// A message for Firebase Cloud Messaging, without the device: the hub puts each one's token in.
+/// A message for Firebase Cloud Messaging, without the device: the hub inserts each device's token.
 ///
 /// ```swift
 /// let message = try FCMMessage(
@@ -10,20 +10,26 @@ import Wire
 /// ```
 /// - SeeAlso: <https://firebase.google.com/docs/reference/fcm/rest/v1/projects.messages>
 public struct FCMMessage: PushPayload {
+  /// Firebase Cloud Messaging.
   public static var platform: PushPlatform { .fcmv1 }
-  /// What the service counts: `data`, `notification` and the platforms' blocks.
+  /// The size in bytes of what the service counts: `data`, `notification` and the platforms'
+  /// blocks.
   public let size: Int
+  /// 4096 bytes.
   public var limit: Int { 4096 }
-  /// `{"message":{…}}`.
+  /// The JSON object `{"message":{…}}`.
   public let body: Data
 
-  /// What the system shows on every platform.
+  /// The notification that the system shows, on every platform.
   public struct Notification: Hashable, Sendable {
+    /// The title.
     public var title: String?
+    /// The text.
     public var body: String?
-    /// Of a picture; `https`.
+    /// The URL of a picture; `https`.
     public var image: URL?
 
+    /// Creates a notification.
     public init(title: String? = nil, body: String? = nil, image: URL? = nil) {
       self.title = title
       self.body = body
@@ -44,12 +50,14 @@ public struct FCMMessage: PushPayload {
     }
   }
 
+  /// Creates a message.
+  ///
   /// - Parameters:
-  ///   - data: For the app. The names `from` and `message_type`, and those that begin with `google`
-  ///     or `gcm`, are the service's own.
-  ///   - apns: What Apple's devices get that are reached through FCM.
+  ///   - data: Data for the app. The names `from` and `message_type`, and those that begin with
+  ///     `google` or `gcm`, are reserved by the service.
+  ///   - apns: The payload for Apple devices that are reached through FCM.
   ///   - analyticsLabel: 1 to 50 letters, digits and `-_.~%`.
-  /// - Throws: ``PayloadError``; also when the message would say nothing.
+  /// - Throws: ``PayloadError``, also if the message would be empty.
   public init(
     data: [String: String] = [:], notification: Notification? = nil, android: Android? = nil,
     apns: APNsPayload? = nil, webpush: WebPush? = nil, analyticsLabel: String? = nil
@@ -118,23 +126,26 @@ public struct FCMMessage: PushPayload {
 }
 
 extension FCMMessage {
-  /// What browsers get that are reached through FCM.
+  /// Options and content for browsers that are reached through FCM.
   ///
   /// - SeeAlso:
   ///   <https://firebase.google.com/docs/reference/fcm/rest/v1/projects.messages#webpushconfig>
   public struct WebPush: Hashable, Sendable {
-    /// `nil`: the service's own 28 days.
+    /// The time for which the message is stored, in seconds; `nil` for the service's default of 28
+    /// days.
     public var ttl: Int?
+    /// The urgency; `nil` leaves it to the service.
     public var urgency: WebPushPayload.Urgency?
-    /// 1 to 32 letters, digits, `-` and `_`.
+    /// A topic of 1 to 32 letters, digits, `-` and `_`.
     public var topic: String?
-    /// Takes the place of the message's `data`.
+    /// Data for the app, which replaces the message's `data`.
     public var data: [String: String]
-    /// The options of the browser's `Notification`, with `title` and `body` beside them.
+    /// The options of the browser's `Notification`, including `title` and `body`.
     public var notification: [String: PayloadValue]
-    /// What a click opens; `https`.
+    /// The URL to open on a click; `https`.
     public var link: URL?
 
+    /// Creates options for browsers.
     public init(
       ttl: Int? = nil, urgency: WebPushPayload.Urgency? = nil, topic: String? = nil,
       data: [String: String] = [:], notification: [String: PayloadValue] = [:], link: URL? = nil

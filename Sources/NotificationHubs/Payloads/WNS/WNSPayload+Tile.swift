@@ -1,19 +1,24 @@
 extension WNSPayload {
-  /// New content for the tile; for each size that is given.
+  /// New content for the tile, for each size that is given.
   ///
   /// - SeeAlso: <https://learn.microsoft.com/uwp/schemas/tiles/tilesschema/schema-root>
   public struct Tile: Hashable, Sendable {
-    /// What stands at the tile's lower edge.
+    /// The branding at the tile's lower edge.
     public enum Branding: String, CaseIterable, Hashable, Sendable {
+      /// Nothing, the app's name, its logo, or both.
       case none, name, logo, nameAndLogo
     }
 
-    /// One size's content.
+    /// The content for one tile size.
     public struct Face: Hashable, Sendable {
+      /// The lines of text.
       public var lines: [String]
+      /// The pictures.
       public var images: [Image]
+      /// The picture behind the text.
       public var background: Image?
 
+      /// Creates the content for one size.
       public init(lines: [String] = [], images: [Image] = [], background: Image? = nil) {
         self.lines = lines
         self.images = images
@@ -21,14 +26,20 @@ extension WNSPayload {
       }
     }
 
+    /// The content of the small tile.
     public var small: Face?
+    /// The content of the medium tile.
     public var medium: Face?
+    /// The content of the wide tile.
     public var wide: Face?
+    /// The content of the large tile.
     public var large: Face?
+    /// The branding at the lower edge; `nil` leaves it to Windows.
     public var branding: Branding?
-    /// In the place of the app's name.
+    /// The name shown instead of the app's name.
     public var displayName: String?
 
+    /// Creates tile content.
     public init(
       small: Face? = nil, medium: Face? = nil, wide: Face? = nil, large: Face? = nil,
       branding: Branding? = nil, displayName: String? = nil
@@ -68,15 +79,18 @@ extension WNSPayload {
     }
   }
 
-  /// What stands at the corner of the app's tile or task bar button.
+  /// The badge in the corner of the app's tile or taskbar button.
   ///
   /// - SeeAlso: <https://learn.microsoft.com/uwp/schemas/tiles/badgeschema/schema-root>
   public enum Badge: Hashable, Sendable {
-    /// 0 takes it away; above 99 Windows shows `99+`.
+    /// A number. 0 removes the badge; above 99 Windows shows `99+`.
     case number(Int)
+    /// A symbol.
     case glyph(Glyph)
 
+    /// The symbols that Windows offers.
     public enum Glyph: String, CaseIterable, Hashable, Sendable {
+      /// The symbols; `none` removes the badge.
       case none, activity, alarm, alert, attention, available, away, busy, error, newMessage
       case paused, playing, unavailable
     }

@@ -1,12 +1,14 @@
 public import Foundation
 
 extension WNSPayload {
-  /// A picture: in the app's package (`ms-appx:`), its data (`ms-appdata:`) or on the web.
+  /// A picture in the app's package (`ms-appx:`), in its data (`ms-appdata:`) or on the web.
   public struct Image: Hashable, Sendable {
+    /// The URL of the picture.
     public var source: URL
-    /// What a screen reader says.
+    /// The description for screen readers.
     public var alternative: String?
 
+    /// Creates a picture.
     public init(_ source: URL, alternative: String? = nil) {
       self.source = source
       self.alternative = alternative
@@ -28,41 +30,48 @@ extension WNSPayload {
     }
   }
 
-  /// What pops up, and stays in the notification centre.
+  /// A toast, which pops up and stays in the notification center.
   ///
   /// - SeeAlso: <https://learn.microsoft.com/uwp/schemas/tiles/toastschema/schema-root>
   public struct Toast: Hashable, Sendable {
-    /// What it is for; everything but a plain notification stays until the user has decided.
+    /// The purpose of the toast. With any scenario, it stays on screen until the user reacts.
     public enum Scenario: String, CaseIterable, Hashable, Sendable {
+      /// A reminder, an alarm, an incoming call, or an important notification.
       case reminder, alarm, incomingCall, urgent
     }
 
-    /// What is heard.
+    /// The sound of a toast.
     public enum Audio: Hashable, Sendable {
+      /// No sound.
       case silent
-      /// One of the system's, for example `ms-winsoundevent:Notification.Mail`, or the app's own.
+      /// A system sound, such as `ms-winsoundevent:Notification.Mail`, or one of the app's own.
       case sound(String, loops: Bool = false)
     }
 
-    /// What is done with what the user chose.
+    /// The handler of the user's choice.
     public enum Activation: String, CaseIterable, Hashable, Sendable {
-      /// The app comes to the front.
+      /// The app is brought to the foreground.
       case foreground
-      /// The app's background task gets it.
+      /// The app's background task is started.
       case background
-      /// The arguments are an address that is opened.
+      /// The arguments are a URL to open.
       case `protocol`
     }
 
+    /// A button of a toast.
     public struct Button: Hashable, Sendable {
+      /// The label.
       public var title: String
-      /// What the app gets.
+      /// The text passed to the app.
       public var arguments: String
+      /// The handler of the button.
       public var activation: Activation
+      /// The URL of an icon.
       public var icon: URL?
-      /// The id of the input that the button stands beside.
+      /// The id of the input that the button is placed beside.
       public var inputID: String?
 
+      /// Creates a button.
       public init(
         _ title: String, arguments: String, activation: Activation = .foreground,
         icon: URL? = nil, inputID: String? = nil
@@ -75,26 +84,37 @@ extension WNSPayload {
       }
     }
 
+    /// An input of a toast.
     public struct Input: Hashable, Sendable {
+      /// The kind of input.
       public enum Kind: Hashable, Sendable {
+        /// A text field, with a text to show while it is empty.
         case text(placeholder: String? = nil)
-        /// 1 to 5 choices.
+        /// A list of 1 to 5 choices.
         case selection([Choice])
       }
 
+      /// A choice in a list.
       public struct Choice: Hashable, Sendable {
+        /// The value passed to the app.
         public var id: String
+        /// The label.
         public var title: String
+        /// Creates a choice.
         public init(id: String, title: String) {
           self.id = id
           self.title = title
         }
       }
 
+      /// The name under which the app receives the value.
       public var id: String
+      /// The kind of input.
       public var kind: Kind
+      /// The label.
       public var title: String?
 
+      /// Creates an input.
       public init(id: String, kind: Kind, title: String? = nil) {
         self.id = id
         self.kind = kind
@@ -102,28 +122,32 @@ extension WNSPayload {
       }
     }
 
-    /// The first is the title; 1 to 3.
+    /// The lines of text, 1 to 3; the first is the title.
     public var lines: [String]
-    /// Says where it comes from, in small print.
+    /// The source of the content, in small print.
     public var attribution: String?
-    /// What the app gets when the toast itself is chosen.
+    /// The text passed to the app when the toast itself is tapped.
     public var launch: String?
+    /// The handler of a tap on the toast.
     public var activation: Activation
-    /// At the left, in the place of the app's logo.
+    /// The picture at the left, in place of the app's logo.
     public var logo: Image?
-    /// Across the top.
+    /// The picture across the top.
     public var hero: Image?
-    /// Below the lines.
+    /// The pictures below the text.
     public var images: [Image]
-    /// 25 s instead of 7.
+    /// Whether the toast stays for 25 s instead of 7.
     public var isLong: Bool
+    /// The purpose; `nil` for a plain notification.
     public var scenario: Scenario?
+    /// The sound; `nil` for the default.
     public var audio: Audio?
-    /// At most 5.
+    /// The inputs, at most 5.
     public var inputs: [Input]
-    /// At most 5.
+    /// The buttons, at most 5.
     public var buttons: [Button]
 
+    /// Creates a toast.
     public init(
       lines: [String], attribution: String? = nil, launch: String? = nil,
       activation: Activation = .foreground, logo: Image? = nil, hero: Image? = nil,

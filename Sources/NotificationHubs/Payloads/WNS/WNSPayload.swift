@@ -10,31 +10,40 @@ import Wire
 /// - SeeAlso:
 ///   <https://learn.microsoft.com/windows/apps/design/shell/tiles-and-notifications/push-request-response-headers>
 public struct WNSPayload: PushPayload {
+  /// Windows Push Notification Services.
   public static var platform: PushPlatform { .wns }
+  /// 5000 bytes.
   public var limit: Int { 5000 }
   /// XML in UTF-8, or the raw bytes.
   public let body: Data
+  /// `application/xml`, or `application/octet-stream` for raw bytes.
   public let contentType: String
+  /// The headers for WNS, including the type of notification.
   public let headers: [String: String]
 
-  /// What WNS is told beside the payload; what is `nil` it decides itself.
+  /// Delivery options; WNS decides those that are `nil`.
   public struct Delivery: Hashable, Sendable {
-    /// `nil`: 1 for a toast, 2 for tile and badge, 3 for raw.
+    /// The priority; the default is 1 for a toast, 2 for a tile or badge, 3 for raw bytes.
     public enum Priority: Int, CaseIterable, Hashable, Sendable {
+      /// The highest priority.
       case high = 1
+      /// The lower priorities, in descending order.
       case medium, low, veryLow
     }
 
-    /// Whether it waits for a device that is offline; raw notifications do not by themselves.
+    /// Whether the notification is stored for an offline device; by default raw notifications are
+    /// not.
     public var isCached: Bool?
-    /// How long it may wait, in whole seconds from 1.
+    /// The time for which it may wait, in whole seconds, at least 1.
     public var ttl: Int?
-    /// Replaces an earlier one of the same tag: 1 to 16 letters and digits.
+    /// A tag with which it replaces an earlier one: 1 to 16 letters and digits.
     public var tag: String?
-    /// Toasts only: distinguishes equal tags; 1 to 16 letters and digits.
+    /// A group that tells equal tags apart, for toasts only: 1 to 16 letters and digits.
     public var group: String?
+    /// The priority; `nil` for the default of the type.
     public var priority: Priority?
 
+    /// Creates delivery options.
     public init(
       isCached: Bool? = nil, ttl: Int? = nil, tag: String? = nil, group: String? = nil,
       priority: Priority? = nil
@@ -66,25 +75,25 @@ public struct WNSPayload: PushPayload {
     }
   }
 
-  /// A notification that pops up.
+  /// Creates a toast notification.
   /// - Throws: ``PayloadError``.
   public init(toast: Toast, delivery: Delivery = Delivery()) throws(PayloadError) {
     try self.init(xml: try toast.element(), type: "wns/toast", delivery)
   }
 
-  /// New content for the app's tile in the start menu.
+  /// Creates new content for the app's tile in the start menu.
   /// - Throws: ``PayloadError``.
   public init(tile: Tile, delivery: Delivery = Delivery()) throws(PayloadError) {
     try self.init(xml: try tile.element(), type: "wns/tile", delivery)
   }
 
-  /// A number or glyph at the app's tile or task bar button.
+  /// Creates a badge for the app's tile or taskbar button.
   /// - Throws: ``PayloadError``.
   public init(badge: Badge, delivery: Delivery = Delivery()) throws(PayloadError) {
     try self.init(xml: try badge.element(), type: "wns/badge", delivery)
   }
 
-  /// Bytes for the app itself, 1 to 5000.
+  /// Creates a raw notification: 1 to 5000 bytes for the app itself.
   /// - Throws: ``PayloadError``.
   public init(raw: Data, delivery: Delivery = Delivery()) throws(PayloadError) {
     guard !raw.isEmpty else { throw PayloadError(.missing, "body", "is empty") }
@@ -108,13 +117,13 @@ public struct WNSPayload: PushPayload {
   }
 }
 
-/// An element that is written out; texts are escaped.
+/// A serialized XML element; texts are escaped.
 struct WNSElement {
   private let name: String
   private var attributes = ""
   private var content = ""
 
-  /// - Parameter attributes: In this order; those that are `nil` are left out.
+  /// - Parameter attributes: The attributes in order; those that are `nil` are left out.
   init(_ name: String, _ attributes: [(String, String?)] = [], text: String = "") {
     self.name = name
     for case (let name, let value?) in attributes {
