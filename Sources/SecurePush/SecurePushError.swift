@@ -1,15 +1,16 @@
 public import Foundation
 
-/// Why a payload could not be sealed or opened. Never holds keys or payloads.
+/// The error for a payload that could not be sealed or opened. It never contains keys or payloads.
 public enum SecurePushError: LocalizedError, Hashable, CustomStringConvertible {
-  /// What came is not a sealed payload, a key, or a wake-up; or was made by a newer version.
+  /// The input is not a sealed payload, a key, or a wake-up; or a newer version made it.
   case malformed
-  /// It was sealed for a key this device does not have, or no longer: the app was installed again,
-  /// or the key was rotated long ago. Fetch the payload by its id, and register the current key.
+  /// The payload was sealed for a key that this device does not have or no longer has: the app was
+  /// reinstalled, or the key was rotated long ago. Fetch the payload by its id, and register the
+  /// current key.
   case unknownKey
-  /// The key fits, but the bytes were changed, or belong to another message or device.
+  /// The key matches, but the bytes were modified, or belong to another message or device.
   case doesNotOpen
-  /// The ring's stored form cannot be read.
+  /// The stored form of the ring cannot be read.
   case damagedKeyRing
 
   public var errorDescription: String? { description }

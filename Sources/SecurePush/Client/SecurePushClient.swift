@@ -2,8 +2,8 @@ public import Foundation
 public import NotificationHubs
 import Wire
 
-/// A device's way to its app backend: registers it on behalf of the signed-in user, and fetches
-/// what did not travel through the push service.
+/// A device's client for its app backend: registers the device on behalf of the signed-in user, and
+/// fetches payloads that did not travel through the push service.
 ///
 /// ```swift
 /// let url = URL(string: "https://push.example.com")!
@@ -16,18 +16,18 @@ import Wire
 /// ```
 /// Every call throws ``SecurePushClientError``, or `CancellationError`.
 public struct SecurePushClient: Sendable {
-  /// How the user proves who they are.
+  /// The way in which the user authenticates.
   public enum Credentials: Sendable {
-    /// HTTP Basic, as in the tutorials. Only over TLS, or on this machine. An app keeps a token
-    /// instead: ``SecurePushClient/signIn(backend:user:password:transport:)``.
+    /// HTTP Basic, as in the tutorials. Only over TLS, or on this machine. An app should store a
+    /// token instead: ``SecurePushClient/signIn(backend:user:password:transport:)``.
     case password(user: String, password: String)
-    /// An access token of an OpenID provider, asked for before each call.
+    /// An access token of an OpenID provider, requested before each call.
     case bearer(@Sendable () async throws -> String)
-    /// A sign-in at the backend; clients that share it renew its token once.
+    /// A sign-in at the backend; clients that share it renew its token only once.
     case session(SignInSession)
 
-    /// What ``SecurePushClient/signIn(backend:user:password:transport:)`` returned.
-    /// - Parameter save: Called with the token that takes its place, to be stored.
+    /// The token that ``SecurePushClient/signIn(backend:user:password:transport:)`` returned.
+    /// - Parameter save: Called with each token that replaces it, to be stored.
     public static func token(
       _ token: SignInToken, save: @escaping @Sendable (SignInToken) async throws -> Void = { _ in }
     ) -> Credentials {
@@ -39,7 +39,7 @@ public struct SecurePushClient: Sendable {
   public struct Message: Hashable, Sendable {
     public let id: String
     public let payload: String
-    /// Somebody with this sign-in had read it before.
+    /// Whether the message had been read before with this sign-in.
     public let wasRead: Bool
   }
 
@@ -47,7 +47,7 @@ public struct SecurePushClient: Sendable {
   private let credentials: Credentials
   private let transport: any HTTPTransport
 
-  /// - Parameter backend: Where the backend listens, without the path `/api`.
+  /// - Parameter backend: The URL of the backend, without the path `/api`.
   public init(
     backend: URL, credentials: Credentials,
     transport: any HTTPTransport = URLSessionTransport.shared
@@ -59,10 +59,10 @@ public struct SecurePushClient: Sendable {
 
   // MARK: Signing in and out
 
-  /// Signs in with a password, for a token to keep in its place.
+  /// Signs in with a password and returns a token to store in its place.
   ///
-  /// - Parameter backend: Where the backend listens, without the path `/api`.
-  /// - Throws: ``SecurePushClientError/notSignedIn(_:)`` when user name or password is wrong.
+  /// - Parameter backend: The URL of the backend, without the path `/api`.
+  /// - Throws: ``SecurePushClientError/notSignedIn(_:)`` if the user name or password is wrong.
   public static func signIn(
     backend: URL, user: String, password: String,
     transport: any HTTPTransport = URLSessionTransport.shared
@@ -73,23 +73,24 @@ public struct SecurePushClient: Sendable {
     return try SignInToken(try await client.call("POST", ["token"]))
   }
 
-  /// Revokes the token that this client was given: signing out. With a password or a provider's
-  /// token it revokes every token of the user. A token that is not valid any more is not an error.
+  /// Signs out by revoking the token of this client. With a password or a provider's token it
+  /// revokes every token of the user. A token that is no longer valid is not an error.
   public func signOut() async throws {
     do {
       _ = try await call("DELETE", ["token"])
     } catch SecurePushClientError.notSignedIn {}
   }
 
-  /// Gets a token with the right Listen on the hub, for an app that registers with the hub itself.
+  /// Returns a token with the Listen right on the hub, for an app that registers with the hub
+  /// itself.
   ///
   /// ```swift
   /// let hub = NotificationHubClient(
   ///   endpoint: endpoint, hub: "news", tokens: TokenProvider { try await backend.hubToken() })
   /// ```
-  /// - Parameter installation: Narrows the token to this installation, which must be the user's own
-  ///   or new.
-  /// - Throws: ``SecurePushClientError/notFound`` when the backend gives no such tokens.
+  /// - Parameter installation: Restricts the token to this installation, which must be the user's
+  ///   own or new.
+  /// - Throws: ``SecurePushClientError/notFound`` if the backend issues no such tokens.
   public func hubToken(installation: String? = nil) async throws -> SharedAccessSignature {
     let query = installation.map { [URLQueryItem(name: "installation", value: $0)] }
     let reply = try await call("POST", ["token", "hub"], query: query ?? [])
@@ -101,20 +102,21 @@ public struct SecurePushClient: Sendable {
 
   // MARK: Devices
 
-  /// Writes this device's installation. The backend sets user and user tag.
+  /// Writes this device's installation. The backend sets the user and the user tag.
   public func install(_ installation: Installation) async throws {
     _ = try await call(
       "PUT", ["installations", installation.installationID], body: installation.jsonData)
   }
 
-  /// Takes this device off the hub: signing out. A device that is not there is not an error.
+  /// Removes this device from the hub, on sign-out. A device that does not exist is not an error.
   public func uninstall(_ installationID: String) async throws {
     do {
       _ = try await call("DELETE", ["installations", installationID])
     } catch SecurePushClientError.notFound {}
   }
 
-  /// Asks for a registration id, as in the tutorial; what is registered for the handle goes.
+  /// Requests a registration id, as in the tutorial; existing registrations of the handle are
+  /// deleted.
   public func registrationID(handle: String? = nil) async throws -> String {
     let query = handle.map { [URLQueryItem(name: "handle", value: $0)] }
     let reply = try await call("POST", ["register"], query: query ?? [])
@@ -125,7 +127,7 @@ public struct SecurePushClient: Sendable {
   }
 
   /// Writes the registration with that id.
-  /// - Throws: ``SecurePushClientError/gone(_:)`` when a new id is to be asked for.
+  /// - Throws: ``SecurePushClientError/gone(_:)`` if a new id must be requested.
   public func register(
     _ id: String, platform: PushPlatform, handle: String, tags: [Tag] = []
   ) async throws {
@@ -144,8 +146,8 @@ public struct SecurePushClient: Sendable {
 
   /// Fetches a message's payload.
   ///
-  /// - Throws: ``SecurePushClientError/notFound`` when it is not this user's,
-  ///   ``SecurePushClientError/gone(_:)`` when it was to be read once and has been.
+  /// - Throws: ``SecurePushClientError/notFound`` if it is not this user's,
+  ///   ``SecurePushClientError/gone(_:)`` if it was readable only once and has been read.
   public func payload(of id: String) async throws -> Message {
     let reply = try await call("GET", ["notifications", id])
     guard let document = try? JSONValue.parse(reply.body),
@@ -157,9 +159,8 @@ public struct SecurePushClient: Sendable {
   /// Sends a secure notification.
   ///
   /// - Parameters:
-  ///   - payload: `nil` sends the tutorial's "Secure confirmation."
-  ///   - user: `nil` for oneself; others only for operators.
-  /// - Returns: The message's id.
+  ///   - payload: The payload; `nil` sends the tutorial's "Secure confirmation."
+  ///   - user: The recipient; `nil` for the caller. Only operators may send to others.
   @discardableResult
   public func send(
     _ payload: String? = nil, to user: String? = nil, readOnce: Bool = false
@@ -222,7 +223,7 @@ public struct SecurePushClient: Sendable {
     do {
       reply = try await transport.send(request)
     } catch {
-      // A transport may call a cancelled task's end by another name.
+      // A transport may report cancellation as an error of its own.
       try Task.checkCancellation()
       throw SecurePushClientError.unreachable("\(error)")
     }
@@ -240,19 +241,18 @@ public struct SecurePushClient: Sendable {
   }
 }
 
-/// Why a call to the backend failed.
+/// The error of a call to the backend.
 public enum SecurePushClientError: LocalizedError, Hashable, Sendable, CustomStringConvertible {
-  /// The sign-in is missing, wrong or has expired: show a general alert and ask the user to sign
-  /// in.
+  /// The sign-in is missing, wrong or expired: show a general alert and ask the user to sign in.
   case notSignedIn(String)
-  /// There is no such message or device of this user's.
+  /// The user has no such message or device.
   case notFound
   case gone(String)
-  /// Too many failed tries; wait so many seconds.
+  /// Too many failed attempts; wait for the given number of seconds.
   case limited(retryAfter: Int?)
-  /// The backend does not take what was sent, or does not allow it.
+  /// The backend rejects the request as invalid or not permitted.
   case refused(status: Int, String)
-  /// No reply, or a server that is busy: try again later.
+  /// No reply, or the server is busy: try again later.
   case unreachable(String)
   case unexpectedReply
 

@@ -2,15 +2,15 @@ public import Foundation
 import NotificationHubs
 import Wire
 
-/// A sign-in at the backend, to be kept in place of the password: in the keychain, as JSON.
+/// A sign-in at the backend, to be stored instead of the password: in the keychain, as JSON.
 public struct SignInToken: Codable, Hashable, Sendable, CustomStringConvertible, CustomReflectable {
   /// The user's name, as the backend spells it.
   public let user: String
-  /// Shown with each call; good for an hour unless the backend is set otherwise.
+  /// The token sent with each call; valid for an hour unless the backend is configured otherwise.
   public let token: String
   public let expiresAt: Date
-  /// Gets the next ``token``. Good for months without use, until the user signs out, the password
-  /// changes, or an operator revokes it.
+  /// The token that gets the next ``token``. Valid for months without use, until the user signs
+  /// out, the password changes, or an operator revokes it.
   public let refreshToken: String
   public let refreshExpiresAt: Date
 
@@ -28,20 +28,20 @@ public struct SignInToken: Codable, Hashable, Sendable, CustomStringConvertible,
     self.refreshExpiresAt = refreshExpiresAt
   }
 
-  /// Without the tokens, so that they reach no log.
+  /// The user without the tokens, so that they do not end up in logs.
   public var description: String { "SignInToken(\(user), hidden)" }
   public var customMirror: Mirror { Mirror(self, children: ["user": user]) }
 }
 
 /// Holds the token of a sign-in and renews it when the backend says that it has expired.
 public actor SignInSession {
-  /// The token it has now.
+  /// The current token.
   public private(set) var token: SignInToken
   private let save: @Sendable (SignInToken) async throws -> Void
   private var flight: Task<SignInToken, any Error>?
 
-  /// - Parameter save: Called with each new token, to be stored. What it throws is ignored: a token
-  ///   that could not be stored is renewed from the old one again.
+  /// - Parameter save: Called with each new token, to be stored. Its errors are ignored: a token
+  ///   that could not be stored is renewed again from the old one.
   public init(
     _ token: SignInToken, save: @escaping @Sendable (SignInToken) async throws -> Void = { _ in }
   ) {
@@ -49,14 +49,15 @@ public actor SignInSession {
     self.save = save
   }
 
-  /// The token that takes the place of a refused one, fetched once however many callers wait.
+  /// Returns the token that replaces a refused one, fetched only once for any number of callers.
   func renewed(
     after refused: SignInToken,
     fetch: @escaping @Sendable (SignInToken) async throws -> SignInToken
   ) async throws -> SignInToken {
     if token != refused { return token }
     if let flight { return try await value(of: flight) }
-    // The flight keeps what it brings and ends itself: whoever began it may have been cancelled.
+    // The task stores its result and clears itself, since the caller that started it may have been
+    // cancelled.
     let flight = Task {
       defer { self.flight = nil }
       let new = try await fetch(refused)

@@ -1,5 +1,5 @@
-/// What both sides of HPKE in base mode have after the key schedule (RFC 9180, section 5.1): a key
-/// and a nonce for each message.
+/// The HPKE context of either side in base mode, after the key schedule (RFC 9180, section 5.1): a
+/// key, and a nonce for each message.
 struct HPKEContext: Sendable {
   /// Base mode: no shared key, no key of the sender (RFC 9180, section 5, table 1).
   private static let mode: UInt8 = 0
@@ -22,8 +22,8 @@ struct HPKEContext: Sendable {
     exporterSecret = try derivation.expand(secret, label: "exp", info: context, count: 32)
   }
 
-  /// - Parameter sequence: The number of the message under this context, from 0. Never the same
-  ///   twice.
+  /// - Parameter sequence: The number of the message in this context, from 0. A number must never
+  ///   be reused.
   func seal(_ plaintext: [UInt8], associated: [UInt8], sequence: UInt64 = 0) throws -> [UInt8] {
     try Primitives.seal(
       plaintext, suite: suite, key: key, nonce: nonce(sequence), associated: associated)
@@ -48,7 +48,7 @@ struct HPKEContext: Sendable {
 struct LabeledDerivation: Sendable {
   private static let version = Array("HPKE-v1".utf8)
 
-  /// What all labels are bound to.
+  /// The suite that all labels are bound to.
   let suiteID: [UInt8]
 
   /// - Returns: 32 bytes.
@@ -57,7 +57,7 @@ struct LabeledDerivation: Sendable {
       of: Self.version + suiteID + Array(label.utf8) + secret, key: salt)
   }
 
-  /// - Parameter count: At most 64: two blocks are all that these suites ask for.
+  /// - Parameter count: At most 64 bytes: these suites never need more than two blocks.
   func expand(
     _ pseudorandomKey: [UInt8], label: String, info: [UInt8], count: Int
   ) throws -> [UInt8] {
@@ -78,10 +78,10 @@ enum KeyEncapsulation {
 
   /// - Parameters:
   ///   - recipient: A public key, 32 bytes.
-  ///   - ephemeral: Used for this one message. Tests give the one of a vector.
-  /// - Returns: The secret that both sides will have, and what the recipient needs for it; 32 bytes
-  ///   each.
-  /// - Throws: For a public key of another length or of small order.
+  ///   - ephemeral: A key for this message only. Tests pass the one of a test vector.
+  /// - Returns: The shared secret, and the encapsulated key from which the recipient derives it; 32
+  ///   bytes each.
+  /// - Throws: An error for a public key of another length or of small order.
   static func encapsulate(
     to recipient: [UInt8], ephemeral: AgreementKey
   ) throws -> (secret: [UInt8], encapsulated: [UInt8]) {
@@ -90,7 +90,7 @@ enum KeyEncapsulation {
     return (try secret(agreed, context: encapsulated + recipient), encapsulated)
   }
 
-  /// - Parameter encapsulated: What the sender's side returned.
+  /// - Parameter encapsulated: The encapsulated key from the sender's side.
   static func decapsulate(_ encapsulated: [UInt8], with key: AgreementKey) throws -> [UInt8] {
     let agreed = try key.sharedSecret(with: encapsulated)
     return try secret(agreed, context: encapsulated + key.publicKey)
@@ -102,37 +102,36 @@ enum KeyEncapsulation {
   }
 }
 
-/// Which algorithms a sealed payload uses. All suites encapsulate with DHKEM(X25519, HKDF-SHA256)
-/// and derive with HKDF-SHA256 (RFC 9180, section 7); they differ in the cipher.
+/// The algorithms of a sealed payload. All suites use DHKEM(X25519, HKDF-SHA256) and HKDF-SHA256
+/// (RFC 9180, section 7); they differ in the cipher.
 public enum HPKESuite: UInt8, CaseIterable, Hashable, Sendable {
   /// DHKEM(X25519, HKDF-SHA256), HKDF-SHA256, AES-128-GCM.
   case x25519AES128GCM = 1
-  /// DHKEM(X25519, HKDF-SHA256), HKDF-SHA256, ChaCha20Poly1305: for devices without AES in
-  /// hardware.
+  /// DHKEM(X25519, HKDF-SHA256), HKDF-SHA256, ChaCha20Poly1305: for devices without hardware AES.
   case x25519ChaCha20Poly1305 = 3
 
   /// RFC 9180, section 7.1: DHKEM(X25519, HKDF-SHA256).
   static let encapsulation: UInt16 = 0x0020
   /// RFC 9180, section 7.2: HKDF-SHA256.
   static let derivation: UInt16 = 0x0001
-  /// RFC 9180, section 7.3; the raw value is that number.
+  /// RFC 9180, section 7.3; equal to the raw value.
   var cipher: UInt16 { UInt16(rawValue) }
 
-  /// In bytes.
+  /// The length of a key in bytes.
   var keyCount: Int { self == .x25519AES128GCM ? 16 : 32 }
   static let nonceCount = 12
   static let tagCount = 16
 
-  /// What labels of the key encapsulation are bound to.
+  /// The suite id for labels of the key encapsulation.
   static let encapsulationID = Array("KEM".utf8) + bytes(of: encapsulation)
 
-  /// What labels of the key schedule are bound to.
+  /// The suite id for labels of the key schedule.
   var id: [UInt8] {
     Array("HPKE".utf8) + Self.bytes(of: Self.encapsulation) + Self.bytes(of: Self.derivation)
       + Self.bytes(of: cipher)
   }
 
-  /// Two bytes, the most significant first (`I2OSP`).
+  /// Two bytes in big-endian order (`I2OSP`).
   static func bytes(of number: UInt16) -> [UInt8] {
     [UInt8(truncatingIfNeeded: number >> 8), UInt8(truncatingIfNeeded: number)]
   }

@@ -1,6 +1,6 @@
-// What HPKE stands on: CryptoKit on Apple systems, OpenSSL elsewhere. HPKE itself is written on top
-// of these, and not taken from CryptoKit, which has it only from iOS 17 on and OpenSSL only from
-// 3.2 on: so both systems run the same lines, and the RFC's vectors check them.
+// The primitives under HPKE: CryptoKit on Apple systems, OpenSSL elsewhere. HPKE itself is
+// implemented here, because CryptoKit has it only from iOS 17 and OpenSSL only from 3.2. Both
+// systems thus run the same code, which the RFC's test vectors check.
 
 #if canImport(CryptoKit)
   import CryptoKit
@@ -28,7 +28,7 @@ enum Primitives {
     #endif
   }
 
-  /// - Returns: The ciphertext and, after it, the tag of 16 bytes.
+  /// - Returns: The ciphertext followed by the tag of 16 bytes.
   static func seal(
     _ plaintext: [UInt8], suite: HPKESuite, key: [UInt8], nonce: [UInt8], associated: [UInt8]
   ) throws -> [UInt8] {
@@ -51,7 +51,7 @@ enum Primitives {
   }
 
   /// - Parameter sealed: At least 16 bytes.
-  /// - Throws: When key, nonce, associated data and `sealed` do not belong together.
+  /// - Throws: An error if key, nonce, associated data and `sealed` do not match.
   static func open(
     _ sealed: [UInt8], suite: HPKESuite, key: [UInt8], nonce: [UInt8], associated: [UInt8]
   ) throws -> [UInt8] {
@@ -78,7 +78,7 @@ enum Primitives {
 
 /// A private key of X25519 (RFC 7748).
 struct AgreementKey: Sendable {
-  /// Bytes of a private key, of a public key and of a shared secret.
+  /// The length in bytes of a private key, a public key and a shared secret.
   static let count = 32
 
   #if canImport(CryptoKit)
@@ -94,7 +94,7 @@ struct AgreementKey: Sendable {
 
     func rawRepresentation() throws -> [UInt8] { Array(key.rawRepresentation) }
 
-    /// - Throws: For a public key of another length or of small order.
+    /// - Throws: An error for a public key of another length or of small order.
     func sharedSecret(with other: [UInt8]) throws -> [UInt8] {
       let peer = try Curve25519.KeyAgreement.PublicKey(rawRepresentation: other)
       let secret = try key.sharedSecretFromKeyAgreement(with: peer)
@@ -116,7 +116,7 @@ struct AgreementKey: Sendable {
 
     func rawRepresentation() throws -> [UInt8] { try key.rawRepresentation() }
 
-    /// - Throws: For a public key of another length or of small order.
+    /// - Throws: An error for a public key of another length or of small order.
     func sharedSecret(with other: [UInt8]) throws -> [UInt8] { try key.sharedSecret(with: other) }
   #endif
 }

@@ -6,18 +6,18 @@ import Wire
   public import Foundation
 #endif
 
-/// A device's private key: opens what was sealed for its public key. It never leaves the device;
-/// keep it in the keychain (``SealingKeyRing`` does the keeping of several).
+/// A device's private key, which opens payloads sealed for its public key. It never leaves the
+/// device; store it in the keychain (``SealingKeyRing`` manages several).
 public struct SealingKey: Sendable {
   let agreement: AgreementKey
-  /// What senders get.
+  /// The public half, for senders.
   public let publicKey: SealingPublicKey
 
-  /// Makes a new key.
+  /// Generates a new key.
   public init() throws { try self.init(AgreementKey()) }
 
-  /// - Parameter bytes: 32 bytes, as ``rawRepresentation()`` gave them.
-  /// - Throws: ``SecurePushError/malformed`` for another length.
+  /// - Parameter bytes: 32 bytes from ``rawRepresentation()``.
+  /// - Throws: ``SecurePushError/malformed`` for any other length.
   public init(rawRepresentation bytes: Data) throws {
     guard bytes.count == AgreementKey.count else { throw SecurePushError.malformed }
     try self.init(AgreementKey(rawRepresentation: Array(bytes)))
@@ -28,15 +28,15 @@ public struct SealingKey: Sendable {
     publicKey = SealingPublicKey(point: agreement.publicKey)
   }
 
-  /// 32 bytes. Secret: store them where other apps cannot read them, and never log them.
+  /// The key as 32 bytes. Secret: store them where other apps cannot read them, and never log them.
   public func rawRepresentation() throws -> Data { Data(try agreement.rawRepresentation()) }
 }
 
 /// The public half of a device's ``SealingKey``. As text it is `x25519.` and 43 characters of
-/// base64url: the form in which an installation carries it.
+/// base64url, the form in which an installation contains it.
 public struct SealingPublicKey: Hashable, Sendable, LosslessStringConvertible {
-  /// How many bytes of its digest name a key inside a sealed payload: enough to pick one of a
-  /// device's few keys, too few to matter to anybody else.
+  /// The number of bytes of a key's digest that identify it in a sealed payload: enough to select
+  /// one of a device's few keys, too few to be of use to anyone else.
   static let idCount = 8
   private static let prefix = "x25519."
 
@@ -44,7 +44,7 @@ public struct SealingPublicKey: Hashable, Sendable, LosslessStringConvertible {
 
   init(point: [UInt8]) { self.point = point }
 
-  /// Reads ``description``; `nil` for any other text.
+  /// Parses ``description``; `nil` for any other text.
   public init?(_ text: String) {
     guard text.hasPrefix(Self.prefix),
       let point = Base64URL.decode(text.dropFirst(Self.prefix.count)),

@@ -4,8 +4,8 @@
   public import Foundation
 #endif
 
-/// A device's keys: the current one, whose public half is registered, and those before it, for
-/// messages that were sealed before a change and are still on their way.
+/// A device's keys: the current one, whose public half is registered, and earlier ones for messages
+/// that were sealed before a rotation and are still in transit.
 ///
 /// ```swift
 /// var ring = try stored.map { try SealingKeyRing(storage: $0) } ?? SealingKeyRing()
@@ -14,24 +14,24 @@
 /// try save(ring.storage())
 /// ```
 public struct SealingKeyRing: Sendable {
-  /// How many keys are kept beside the current one.
+  /// The number of keys kept besides the current one.
   public static let previousLimit = 3
   private static let version: UInt8 = 1
 
   public private(set) var current: SealingKey
-  /// The newest first.
+  /// The earlier keys, newest first.
   public private(set) var previous: [SealingKey] = []
-  /// When the current key was made.
+  /// The time at which the current key was generated.
   public private(set) var rotatedAt: Date
 
-  /// Makes a ring with a new key.
+  /// Creates a ring with a new key.
   public init(at now: Date = Date()) throws {
     current = try SealingKey()
     rotatedAt = now
   }
 
-  /// Makes a new key the current one. Register its public half at once: until then senders use
-  /// the one before, which stays usable.
+  /// Generates a new key and makes it current. Register its public half at once: until then senders
+  /// use the previous key, which remains usable.
   public mutating func rotate(at now: Date = Date()) throws {
     let new = try SealingKey()
     previous = Array(([current] + previous).prefix(Self.previousLimit))
@@ -39,7 +39,7 @@ public struct SealingKeyRing: Sendable {
     rotatedAt = now
   }
 
-  /// How long the current key has been in use, in seconds; 0 when the clock went back.
+  /// The age of the current key in seconds; 0 if the clock was set back.
   public func age(at now: Date) -> TimeInterval { max(0, now.timeIntervalSince(rotatedAt)) }
 
   func key(id: [UInt8]) -> SealingKey? {
@@ -48,7 +48,7 @@ public struct SealingKeyRing: Sendable {
 
   // MARK: Storage
 
-  /// The ring as bytes for the keychain. Secret.
+  /// The ring as bytes for the keychain, which are secret.
   ///
   /// A version byte (1), eight bytes of seconds since 1970, then 32 bytes for each key.
   public func storage() throws -> Data {

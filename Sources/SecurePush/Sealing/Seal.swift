@@ -16,7 +16,7 @@ public struct SealingRecipient: Hashable, Sendable {
     self.publicKey = publicKey
   }
 
-  /// - Returns: `nil` when the installation carries no key.
+  /// - Returns: `nil` if the installation has no key.
   public init?(_ installation: Installation) {
     guard let key = installation.sealingKey else { return nil }
     self.init(installationID: installation.installationID, publicKey: key)
@@ -29,14 +29,14 @@ public struct SealingRecipient: Hashable, Sendable {
 /// ```swift
 /// let sealed = try SecurePush.seal(Data(text.utf8), id: messageID, for: recipient)
 /// ```
-/// Base mode does not say who sent: anyone who knows the public key can seal for it. The push
-/// service and the hub cannot read the payload; that it comes from the backend rests on the hub's
-/// credentials, as with any push.
+/// Base mode does not authenticate the sender: anyone who knows the public key can seal for it. The
+/// push service and the hub cannot read the payload; the assurance that it comes from the backend
+/// rests on the hub's credentials, as with any push.
 ///
 /// - Parameters:
 ///   - payload: Any bytes.
-///   - id: The message's; the device must get the same one beside the payload.
-/// - Throws: ``SecurePushError/malformed`` for a public key that is none.
+///   - id: The id of the message; the device must receive the same id along with the payload.
+/// - Throws: ``SecurePushError/malformed`` for an invalid public key.
 public func seal(
   _ payload: Data, id: String, for recipient: SealingRecipient,
   suite: HPKESuite = .x25519AES128GCM
@@ -44,7 +44,7 @@ public func seal(
   try seal(payload, id: id, for: recipient, suite: suite, ephemeral: AgreementKey())
 }
 
-/// - Parameter ephemeral: To be used once; tests give the one of a vector.
+/// - Parameter ephemeral: A key for this message only; tests pass the one of a test vector.
 func seal(
   _ payload: Data, id: String, for recipient: SealingRecipient, suite: HPKESuite,
   ephemeral: AgreementKey
@@ -64,13 +64,13 @@ func seal(
 }
 
 extension SealingKeyRing {
-  /// Opens what ``seal(_:id:for:suite:)`` made for one of the ring's keys.
+  /// Opens a payload that ``seal(_:id:for:suite:)`` sealed for one of the ring's keys.
   ///
   /// - Parameters:
-  ///   - id: The message's, as it came with the payload.
-  ///   - installationID: This device's.
-  /// - Throws: ``SecurePushError``: `unknownKey` when the app should fetch the payload by its id,
-  ///   `doesNotOpen` when it was tampered with.
+  ///   - id: The id of the message, as received with the payload.
+  ///   - installationID: The id of this device.
+  /// - Throws: ``SecurePushError``: `unknownKey` if the app should fetch the payload by its id,
+  ///   `doesNotOpen` if it was tampered with.
   public func open(
     _ sealed: SealedPayload, id: String, installationID: String
   ) throws -> Data {

@@ -8,13 +8,13 @@ import Wire
 
 /// A payload that only one device can open. It may pass through the hub and the push service.
 ///
-/// As bytes: a version (1), the suite (``HPKESuite``), 8 bytes that name the key, 32 bytes of
-/// encapsulated secret, the ciphertext and 16 bytes of tag; as text that in base64url.
+/// Its bytes are a version (1), the suite (``HPKESuite``), 8 bytes that identify the key, 32 bytes
+/// of encapsulated key, the ciphertext and 16 bytes of tag; its text is their base64url.
 public struct SealedPayload: Hashable, Sendable, LosslessStringConvertible {
   private static let version: UInt8 = 1
   private static let headCount = 2 + SealingPublicKey.idCount + AgreementKey.count
 
-  /// How many bytes sealing adds, before base64url makes four of three.
+  /// The number of bytes that sealing adds, before base64url turns three bytes into four.
   public static let overhead = headCount + HPKESuite.tagCount
 
   let suite: HPKESuite
@@ -29,7 +29,7 @@ public struct SealedPayload: Hashable, Sendable, LosslessStringConvertible {
     self.ciphertext = ciphertext
   }
 
-  /// Reads ``description``; `nil` for anything else.
+  /// Parses ``description``; `nil` for any other text.
   public init?(_ text: String) {
     guard let bytes = Base64URL.decode(text), bytes.count >= Self.overhead,
       bytes[0] == Self.version, let suite = HPKESuite(rawValue: bytes[1])
@@ -45,19 +45,19 @@ public struct SealedPayload: Hashable, Sendable, LosslessStringConvertible {
     Base64URL.encode([Self.version, suite.rawValue] + keyID + encapsulated + ciphertext)
   }
 
-  /// How many characters ``description`` has for a payload of so many bytes.
+  /// Returns the number of characters in ``description`` for a payload of that many bytes.
   public static func textCount(payload count: Int) -> Int {
     let bytes = overhead + max(0, count)
     return bytes / 3 * 4 + (bytes % 3 == 0 ? 0 : bytes % 3 + 1)
   }
 }
 
-/// What binds a sealed payload to its use (RFC 9180, section 8.1).
+/// The context that binds a sealed payload to its use (RFC 9180, section 8.1).
 enum SealingContext {
-  /// The application: a payload sealed for something else with the same key does not open here.
+  /// The application: a payload sealed for another purpose with the same key does not open here.
   static let info = Array("belfry secure push 1".utf8)
 
-  /// The message and the device, so that nobody on the way can show one device's payload as
+  /// The message and the device, so that nobody in transit can present one device's payload as
   /// another's, or an old one under a new id.
   static func associated(message id: String, installation: String) -> [UInt8] {
     let id = Array(id.utf8)

@@ -7,22 +7,23 @@ import Wire
   public import Foundation
 #endif
 
-/// What travels through the hub and the push service for one secure message: its id, and for a
-/// device with a key the sealed payload. Never the payload itself.
+/// The part of a secure message that travels through the hub and the push service: its id and, for
+/// a device with a key, the sealed payload. It never contains the plain payload.
 public struct SecureMessage: Hashable, Sendable {
-  /// The words of the payloads, the first as in the tutorial "Azure Notification Hubs Secure Push".
+  /// The member names of the payloads; the first is that of the tutorial "Azure Notification Hubs
+  /// Secure Push".
   private enum Word {
     static let id = "secureId"
     static let sealed = "sealed"
   }
 
-  /// The member that names the message.
+  /// The member with the id of the message.
   package static let idName = Word.id
 
-  /// What people see when the app cannot open or fetch the payload.
+  /// The text shown when the app cannot open or fetch the payload.
   public static let genericAlert = "You have a message"
 
-  /// Names the message at the backend.
+  /// The id of the message at the backend.
   public var id: String
   public var sealed: SealedPayload?
 
@@ -33,19 +34,20 @@ public struct SecureMessage: Hashable, Sendable {
 
   // MARK: To the hub
 
-  /// How the device is to learn of the message.
+  /// The way in which the device is notified of the message.
   public enum Presentation: Hashable, Sendable {
     /// In the background: the app wakes, fetches the payload and shows it. The push service may
-    /// hold such pushes back.
+    /// delay such pushes.
     case background
-    /// As an alert with this text, which a notification service extension replaces by the payload.
+    /// As an alert with this text, which a notification service extension replaces with the
+    /// payload.
     case alert(String)
   }
 
   /// The notification for one platform. Apple: a background push, or an alert with
-  /// `mutable-content`; FCM and the legacy GCM: data; Windows: a raw notification, which is the
-  /// id alone when nothing is sealed; Baidu and
-  /// Xiaomi: a message to the app and not to its notification bar; browsers: a JSON object.
+  /// `mutable-content`; FCM and the legacy GCM: data; Windows: a raw notification, which is the id
+  /// alone if nothing is sealed; Baidu and Xiaomi: a message to the app instead of its notification
+  /// bar; browsers: a JSON object.
   ///
   /// - Returns: `nil` for a platform that cannot carry data (MPNS).
   public func notification(
@@ -81,13 +83,14 @@ public struct SecureMessage: Hashable, Sendable {
     }
   }
 
-  /// The largest body each platform's push service takes, in bytes (docs/protocol/push-services).
+  /// The maximum body that each platform's push service accepts, in bytes
+  /// (docs/protocol/push-services).
   public static func sizeLimit(of platform: PushPlatform) -> Int {
     platform.traits.payloadLimit ?? 4_096
   }
 
-  /// The message with its payload if the platform's push service takes it so, and without it
-  /// otherwise: then the device fetches it by id.
+  /// The message with its sealed payload if it fits the platform's limit, otherwise without it:
+  /// then the device fetches it by id.
   public func fitting(
     _ platform: PushPlatform, as presentation: Presentation = .background
   ) -> SecureMessage {
@@ -136,13 +139,13 @@ public struct SecureMessage: Hashable, Sendable {
 
   // MARK: On the device
 
-  /// Reads what the device got: the JSON object of an Apple payload, of FCM's data, or the bytes of
-  /// a raw notification.
+  /// Parses a received push: the JSON object of an Apple payload, of FCM's data, or the bytes of a
+  /// raw notification.
   ///
-  /// - Returns: `nil` when it is no secure message.
+  /// - Returns: `nil` if it is not a secure message.
   public init?(payload: Data) {
     guard let document = try? JSONValue.parse(payload), case .object = document else {
-      // A raw notification of an id alone.
+      // A raw notification that consists of an id alone.
       guard let text = String(data: payload, encoding: .utf8), Self.isID(text) else { return nil }
       self.init(id: text)
       return
@@ -153,7 +156,7 @@ public struct SecureMessage: Hashable, Sendable {
     if case .string(let text)? = data[Word.sealed] { sealed = SealedPayload(text) }
   }
 
-  /// What can stand in a URL's path as it is.
+  /// Whether the text can be used in a URL's path without encoding.
   private static func isID(_ text: String) -> Bool {
     (1...128).contains(text.utf8.count) && text.utf8.allSatisfy(\.isBase64URL)
   }
