@@ -1,33 +1,35 @@
 package import Foundation
 package import NotificationHubs
 
-/// How the backend behaves; the hub, the store and the sign-in are given apart.
+/// The settings of the backend; hub, store and sign-in are passed separately.
 package struct BackendConfiguration: Sendable {
-  /// How long a message waits for its reader when its sender does not say, in seconds.
+  /// The lifetime of a message in seconds, if its sender does not specify one.
   package var lifetime: TimeInterval = 7 * 86_400
-  /// The longest that a sender may ask for, in seconds.
+  /// The maximum lifetime that a sender may request, in seconds.
   package var longestLifetime: TimeInterval = 30 * 86_400
-  /// The largest payload, in bytes of UTF-8.
+  /// The maximum payload, in bytes of UTF-8.
   package var payloadLimit = 32 * 1024
-  /// The most messages that wait for one user.
+  /// The maximum number of pending messages per user.
   package var messagesPerUser = 1000
-  /// The most devices of one user: ten times what people have, reinstalled apps included.
+  /// The maximum number of devices per user: ten times what people have, including reinstalled
+  /// apps.
   package var devicesPerUser = 100
-  /// Seals payloads for devices that have registered a public key, so that they open them offline.
+  /// Whether payloads are sealed for devices that have registered a public key, which lets them
+  /// open payloads offline.
   package var sealsPayloads = true
-  /// What devices without a key show of a message at once, for apps that may have no valid sign-in
-  /// when the push comes; `nil` wakes them in the background, as the tutorial does.
+  /// The alert that devices without a key show at once, for apps that may lack a valid sign-in when
+  /// the push arrives; `nil` wakes them in the background, as the tutorial does.
   package var alert: String?
-  /// How long a token of `POST /api/token` and a hub token live, in seconds.
+  /// The lifetime of a token of `POST /api/token` and of a hub token, in seconds.
   package var tokenLifetime: TimeInterval = 3600
-  /// How long a sign-in lasts without being used, in seconds.
+  /// The lifetime of an unused sign-in, in seconds.
   package var sessionLifetime: TimeInterval = 90 * 86_400
-  /// What hub tokens are signed with; `nil` gives none.
+  /// The key that signs hub tokens; `nil` disables them.
   package var listening: HubAccess?
 
   package init() {}
 
-  /// A key of the hub that has the right Listen and no other.
+  /// A key of the hub with the Listen right only.
   package struct HubAccess: Sendable {
     package var connectionString: ConnectionString
     package var hub: String
@@ -39,11 +41,11 @@ package struct BackendConfiguration: Sendable {
   }
 }
 
-/// What an operator should know; goes to the log. Without payloads, handles and passwords.
+/// An event for the operator's log. It contains no payloads, handles or passwords.
 package enum BackendEvent: Sendable, CustomStringConvertible {
-  /// The hub did not take the wake-up for a platform: most often it has no credential for it.
+  /// The hub rejected the wake-up for a platform, usually for lack of a credential.
   case platformSkipped(PushPlatform, reason: String)
-  /// A sealed payload did not reach one device; it can fetch it by its id.
+  /// A sealed payload did not reach a device; the device can fetch it by its id.
   case sealingFailed(reason: String)
   case trouble(String)
 

@@ -5,10 +5,10 @@ package import NotificationHubs
 import Wire
 
 /// The app backend of the tutorials "Notify users" and "Secure push": registers devices on behalf
-/// of signed-in users, and keeps what may not pass through the push services. docs/backend.md lists
-/// the requests.
+/// of signed-in users, and stores payloads that must not pass through the push services.
+/// docs/backend.md lists the requests.
 ///
-/// It talks to its hub only through the public API, so any hub will do.
+/// It uses only the public API of its hub, so it works with any hub.
 package struct BackendAPI: HTTPHandler {
   private let router: HTTPRouter
   private let store: BackendStore
@@ -67,7 +67,7 @@ package struct BackendAPI: HTTPHandler {
       _ action: @escaping @Sendable (Call) async throws -> HTTPResponse
     ) {
       router.on(method, pattern) { request, parameters in
-        // A browser that keeps a password adds it to what any page makes it send.
+        // A browser with a saved password adds it to requests that any page triggers.
         if request.isFromElsewhere(allowsNavigation: true) {
           return Self.reply(APIFailure(.forbidden, "pages of other sites cannot ask for this"))
         }
@@ -81,7 +81,7 @@ package struct BackendAPI: HTTPHandler {
         } catch let error as NotificationHubError {
           return Self.reply(APIFailure(hub: error))
         } catch {
-          // The error itself is not shown: its text could hold anything.
+          // The error is not part of the reply, since its text could contain anything.
           report(.trouble("\(request.method.rawValue) failed: \(type(of: error)): \(error)"))
           return Self.reply(
             APIFailure(.serviceUnavailable, "the server could not do this; try again later"))
@@ -112,7 +112,7 @@ package struct BackendAPI: HTTPHandler {
     self.router = router
   }
 
-  /// Every request that is served, such as `GET /health`.
+  /// Every supported request, such as `GET /health`.
   var requests: [String] { router.patterns.map { "\($0.method.rawValue) \($0.pattern)" } }
 
   package func respond(to request: HTTPRequest) async -> HTTPResponse {
@@ -125,11 +125,11 @@ package struct BackendAPI: HTTPHandler {
 
   // MARK: Upkeep
 
-  /// Sorts what an older version has stored, and makes the devices' tags at the hub fit. Once, at
+  /// Migrates the data of older versions, and updates the devices' tags at the hub. Runs once at
   /// the start.
   package func settle() async throws { try await upkeep() }
 
-  /// Settles, then removes what is over once a minute, until the task is cancelled.
+  /// Runs ``settle()``, then removes expired data once a minute until the task is cancelled.
   package func keepUp() async {
     var isSettled = false
     while !Task.isCancelled {
@@ -148,7 +148,7 @@ package struct BackendAPI: HTTPHandler {
 
   // MARK: Replies
 
-  /// Secrets travel in these replies: nothing on the way may keep them.
+  /// The replies contain secrets, so intermediaries must not store them.
   static func json(_ status: HTTPStatus, _ value: JSONValue) -> HTTPResponse {
     HTTPResponse(
       status,
@@ -163,7 +163,7 @@ package struct BackendAPI: HTTPHandler {
   }
 }
 
-/// One request of a user who has signed in.
+/// A request of a signed-in user.
 struct Call: Sendable {
   let request: HTTPRequest
   let parameters: HTTPPathParameters
@@ -180,7 +180,7 @@ struct Call: Sendable {
   }
 
   /// The body as a JSON object.
-  /// - Returns: `nil` when there is no body.
+  /// - Returns: `nil` if there is no body.
   func document() throws -> JSONValue? {
     guard request.body.contains(where: { $0 > 0x20 }) else { return nil }
     let document: JSONValue
@@ -193,7 +193,7 @@ struct Call: Sendable {
     return document
   }
 
-  /// A line for the audit about this request.
+  /// An audit line about this request.
   func audit(_ action: String, _ subject: String, at now: Date) -> AuditLine {
     AuditLine(
       at: now, actor: user.key, action: action, subject: subject, outcome: "done",
@@ -201,7 +201,7 @@ struct Call: Sendable {
   }
 }
 
-/// A refusal, worded as the tutorials' backend words it: `{"Message":"…"}`.
+/// An error reply in the format of the tutorials' backend: `{"Message":"…"}`.
 struct APIFailure: Error {
   let status: HTTPStatus
   let message: String
@@ -212,13 +212,13 @@ struct APIFailure: Error {
     self.message = message
   }
 
-  /// The same whether there is nothing or it is somebody else's.
+  /// The same reply whether the object does not exist or belongs to another user.
   static func notFound(_ what: String) -> APIFailure {
     APIFailure(.notFound, "there is no such \(what)")
   }
 
-  /// What went wrong between the backend and its hub. Only the caller's own mistakes are told in
-  /// the hub's words.
+  /// A failure between the backend and its hub. The hub's own message is passed on only for
+  /// mistakes of the caller.
   init(hub error: NotificationHubError) {
     switch error.kind {
     case .badRequest, .tooLarge, .conflict:

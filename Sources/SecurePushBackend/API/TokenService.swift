@@ -5,15 +5,15 @@ import HTTPServer
 import NotificationHubs
 import Wire
 
-/// `POST /api/token` and what belongs to it: tokens in place of passwords, and in place of hub
-/// keys.
+/// `POST /api/token` and related requests: tokens that replace passwords and hub keys.
 struct TokenService: Sendable {
   let tokens: SessionTokens
   let store: BackendStore
   let configuration: BackendConfiguration
   let now: @Sendable () -> Date
 
-  /// `POST /api/token`: a token for who has signed in with a password, or shows a refresh token.
+  /// `POST /api/token`: a token for a user who signs in with a password or presents a refresh
+  /// token.
   func issue(_ call: Call) async throws -> HTTPResponse {
     let now = now()
     let sessionEnd = now.addingTimeInterval(configuration.sessionLifetime)
@@ -53,7 +53,7 @@ struct TokenService: Sendable {
       ]))
   }
 
-  /// `DELETE /api/token`: ends the sign-in of the token that is shown; with a password or a
+  /// `DELETE /api/token`: ends the sign-in of the token that is presented; with a password or a
   /// provider's token, all of the user's.
   func revoke(_ call: Call) async throws -> HTTPResponse {
     let session = call.identity.session
@@ -63,7 +63,7 @@ struct TokenService: Sendable {
     return HTTPResponse(.noContent)
   }
 
-  /// `POST /api/token/hub[?installation=ID]`: a token with the right Listen on the hub.
+  /// `POST /api/token/hub[?installation=ID]`: a token with the Listen right on the hub.
   func issueHubToken(_ call: Call) async throws -> HTTPResponse {
     guard let access = configuration.listening else {
       throw APIFailure(
@@ -79,14 +79,14 @@ struct TokenService: Sendable {
       if try await store.isForeign(device: id, to: call.user) {
         throw APIFailure(.conflict, "this id belongs to another device; take one of your own")
       }
-      // An id that nobody has here may be another user's device, registered at the hub itself.
+      // An id that is unknown here may be another user's device, registered directly at the hub.
       guard try await store.owner(ofDevice: id)?.isOwn(of: call.user) == true else {
         throw APIFailure(
           .notFound,
           "this is no installation of yours: register it here first, by "
             + "PUT /api/installations/\(id)")
       }
-      // The capital says that letter case counts: this token is for the one id.
+      // The capital letter makes the comparison case-sensitive: the token is for this id only.
       resource += "/Installations/\(id.percentEncoded)"
       subject = id
     }

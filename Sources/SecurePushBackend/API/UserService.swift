@@ -4,14 +4,14 @@ import HTTPServer
 import NotificationHubs
 import Wire
 
-/// Finds out who is meant by a name in a request.
+/// Resolves the name in a request to a user.
 struct People: Sendable {
-  /// The kinds of users who sign in.
+  /// The kinds of users that can sign in.
   let kinds: Set<UserName.Kind>
   let everyoneSends: Bool
 
-  /// The user that a message is for.
-  /// - Throws: ``APIFailure`` 400 for a name that is not clear, 403 for others than oneself.
+  /// Returns the recipient of a message.
+  /// - Throws: ``APIFailure`` 400 for an ambiguous name, 403 for a user other than the caller.
   func recipient(_ name: String, of call: Call) throws -> UserName {
     let user = try user(name, of: call, kinds)
     guard user == call.user || call.identity.isOperator || everyoneSends else {
@@ -20,9 +20,9 @@ struct People: Sendable {
     return user
   }
 
-  /// - Throws: ``APIFailure`` 400 for a name that is not clear.
+  /// - Throws: ``APIFailure`` 400 for an ambiguous name.
   func user(_ name: String, of call: Call, _ kinds: Set<UserName.Kind>) throws -> UserName {
-    // Who may name nobody but themselves is not asked which name space that is in.
+    // A caller who can only name themselves need not specify the name space.
     let own = call.user.kind == .name ? name.lowercased() : name
     if own == call.user.text, !call.identity.isOperator, !everyoneSends { return call.user }
     do {
@@ -33,7 +33,7 @@ struct People: Sendable {
   }
 }
 
-/// `DELETE /api/users/{name}`: forgets a user here and takes their devices off the hub.
+/// `DELETE /api/users/{name}`: erases a user here and removes their devices from the hub.
 struct UserService: Sendable {
   let hub: NotificationHubClient
   let store: BackendStore
@@ -43,13 +43,13 @@ struct UserService: Sendable {
 
   func erase(_ call: Call) async throws -> HTTPResponse {
     let name = try call.parameter("name")
-    // What an older version left without a name space is an operator's to erase, as `old:carol`.
+    // Only operators can erase data of older versions without a name space, as `old:carol`.
     let isOld = call.identity.isOperator && name.hasPrefix("\(UserName.Kind.old.rawValue):")
     let user = try people.user(name, of: call, isOld ? [.old] : people.kinds)
     guard user == call.user || call.identity.isOperator else {
       throw APIFailure(.forbidden, "only an operator may erase other users")
     }
-    // A token that was stolen from a phone is not enough for what cannot be undone.
+    // A token stolen from a phone must not suffice for an irreversible action.
     guard call.identity.session == nil else {
       throw APIFailure(.forbidden, "sign in with the password to erase a user")
     }
@@ -59,14 +59,15 @@ struct UserService: Sendable {
         at: now(), actor: "erased user", action: "erase", subject: "oneself", outcome: "done",
         address: "")
       : call.audit("erase", "a user", at: now())
-    // First the hub: if that fails, the devices are still known here and it can be tried again.
+    // The hub comes first: if it fails, the devices are still known here and the request can be
+    // retried.
     while true {
       for device in try await store.devices(of: user) {
         try await locks.holding(device.id) {
-          // Somebody else may have taken it over meanwhile.
+          // Another user may have taken it over in the meantime.
           guard try await store.owner(ofDevice: device.id)?.isOwn(of: user) == true else { return }
           try await ignoringAbsence {
-            // No request can name an id such as "..", which older versions took.
+            // Older versions accepted ids such as "..", which no request can address.
             guard device.id.isPathSegment else { return }
             if device.isInstallation {
               try await hub.delete(installation: device.id)

@@ -7,10 +7,10 @@ import SecurePush
 import Synchronization
 import Wire
 
-/// Registers devices at the hub on behalf of their users, so that no device holds a key of the hub
-/// and none can claim another user's notifications.
+/// Registers devices at the hub on behalf of their users, so that no device holds a hub key and
+/// none can claim another user's notifications.
 struct DeviceService: Sendable {
-  /// The tag of installations that get their payloads sealed.
+  /// The tag of installations whose payloads are sealed.
   static let sealedTag: Tag = "securepush:sealed"
 
   let hub: NotificationHubClient
@@ -21,16 +21,16 @@ struct DeviceService: Sendable {
 
   // MARK: Registrations, as in the tutorial
 
-  /// `POST /api/register?handle=H`: an id for ``putRegistration(_:)``. What the caller has
-  /// registered for the handle already goes. What others have stays: a handle is no proof of having
-  /// the device.
+  /// `POST /api/register?handle=H`: an id for ``putRegistration(_:)``. The caller's existing
+  /// registrations of the handle are deleted. Those of other users stay, because a handle does not
+  /// prove possession of the device.
   func makeRegistrationID(_ call: Call) async throws -> HTTPResponse {
     if let item = call.request.target.queryItem("handle") {
       guard let handle = item.value, !handle.isEmpty, handle.utf8.count <= 4096 else {
         throw APIFailure(.badRequest, "'handle' must be the device's push handle")
       }
       for registration in try await hub.registrations(channel: .handle(handle)).all() {
-        // An id such as ".." of an older hub is left to that hub: no request can name it.
+        // An older hub may have an id such as "..", which no request can address.
         guard let id = registration.registrationID, id.isPathSegment else { continue }
         _ = try await removeOwn(id, call, isInstallation: false) {
           try await hub.delete(registration: id)
@@ -77,8 +77,8 @@ struct DeviceService: Sendable {
 
   // MARK: Installations
 
-  /// `PUT /api/installations/{id}` with the JSON of an installation (docs/protocol/rest.md,
-  /// section 4.1). User and user tag are ours to say.
+  /// `PUT /api/installations/{id}` with the JSON of an installation (docs/protocol/rest.md, section
+  /// 4.1). The backend sets the user and the user tag.
   func putInstallation(_ call: Call) async throws -> HTTPResponse {
     let id = try call.parameter("id")
     var installation: Installation
@@ -111,7 +111,7 @@ struct DeviceService: Sendable {
     return HTTPResponse(.ok, body: .bytes([]))
   }
 
-  /// `DELETE /api/installations/{id}`: signing out removes the device.
+  /// `DELETE /api/installations/{id}`: removes the device on sign-out.
   func deleteInstallation(_ call: Call) async throws -> HTTPResponse {
     try await remove(call, isInstallation: true) { id in try await hub.delete(installation: id) }
   }
@@ -142,11 +142,11 @@ struct DeviceService: Sendable {
     }
   }
 
-  /// Claims a device's id for the caller, then writes the device at the hub. Claimed first: of two
-  /// who want the same id at the same time only one reaches the hub.
+  /// Claims a device's id for the caller, then writes the device at the hub. Claiming first ensures
+  /// that of two users who want the same id at the same time only one reaches the hub.
   ///
-  /// - Parameter atHub: Asked where the store does not know the id: whether what the hub has under
-  ///   it is the caller's. It throws when the hub has nothing.
+  /// - Parameter atHub: Called if the store does not know the id; returns whether the hub's device
+  ///   with the id is the caller's. It throws if the hub has none.
   private func write(
     _ device: StoredDevice, _ channel: PushChannel, _ call: Call, _ put: () async throws -> Void,
     atHub isOwn: () async throws -> Bool
@@ -178,8 +178,8 @@ struct DeviceService: Sendable {
 
   // MARK: What an older version has registered
 
-  /// Gives the devices of an older version the tags of their owners' name spaces. Those whose owner
-  /// is unsure lose theirs, so that they get nobody else's pushes.
+  /// Gives the devices of an older version the tags of their owners' name spaces. Those with an
+  /// ambiguous owner lose theirs, so that they do not receive another user's pushes.
   func renewOldTags() async throws {
     while true {
       let devices = try await store.devicesWithOldTag()
@@ -189,7 +189,7 @@ struct DeviceService: Sendable {
         func renewed(_ old: [Tag]) -> [Tag] {
           old.filter { !$0.folded.hasPrefix(UserName.tagPrefix) } + tags
         }
-        // No request can name an id such as "..", which older versions took.
+        // Older versions accepted ids such as "..", which no request can address.
         let isNameable = device.id.isPathSegment
         try await locks.holding(device.id) {
           guard try await store.owner(ofDevice: device.id)?.user == owner else { return }
@@ -232,7 +232,7 @@ struct DeviceService: Sendable {
     return try own(tags, of: user)
   }
 
-  /// The caller's tags with the user's own.
+  /// The caller's tags and the user's own tag.
   private func own(_ tags: [Tag], of user: UserName) throws -> [Tag] {
     try Self.refuseOthers(tags, than: user)
     return tags.filter { $0 != user.tag && $0 != Self.sealedTag } + [user.tag]
@@ -251,7 +251,7 @@ struct DeviceService: Sendable {
 }
 
 extension PushPlatform {
-  /// The platform's own word, or that of its send format (`apple`, `windows`, `fcm`).
+  /// The platform by its own name or by that of its send format (`apple`, `windows`, `fcm`).
   init?(word: String) {
     let known =
       PushPlatform(installationWord: word) ?? PushPlatform(sendFormat: word)
@@ -261,19 +261,19 @@ extension PushPlatform {
   }
 }
 
-/// What is gone already need not be removed.
+/// Ignores that the object to delete does not exist.
 func ignoringAbsence(_ body: () async throws -> Void) async throws {
   do { try await body() } catch let error as NotificationHubError where error.kind == .notFound {}
 }
 
-/// Lets one change of a device at a time through. Between the look at who has a device and the call
-/// of the hub nobody else may come to have it.
+/// Serializes changes of each device, so that its owner cannot change between the ownership check
+/// and the call of the hub.
 final class DeviceLocks: Sendable {
-  /// Who waits, by device; those first are next. A device that nobody changes has no entry.
+  /// The waiting changes by device, in order. A device without a change in progress has no entry.
   private let queues = Mutex<[String: [CheckedContinuation<Void, Never>]]>([:])
 
   func holding<Result>(_ id: String, _ body: () async throws -> Result) async throws -> Result {
-    // Some hubs take ids that differ in letter case for one.
+    // Some hubs treat ids that differ only in letter case as one.
     let key = id.lowercased()
     await withCheckedContinuation { continuation in
       let isFree = queues.withLock { queues in

@@ -6,9 +6,9 @@ import NotificationHubs
 import SecurePush
 import Wire
 
-/// Secure notifications: keeps the payload, announces it, and gives it to nobody but its owner.
+/// Secure notifications: stores the payload, announces it, and returns it only to its owner.
 struct NotificationService: Sendable {
-  /// What a notification without a body of its own says, in the tutorial's words.
+  /// The payload of a notification without a body of its own, from the tutorial.
   static let standardPayload = "Secure confirmation."
   private static let listLimit = 100
 
@@ -19,8 +19,8 @@ struct NotificationService: Sendable {
   let people: People
   let report: @Sendable (BackendEvent) -> Void
 
-  /// `POST /api/notifications`. The reply says how many devices the user has registered here, and
-  /// which ones another user has taken over since.
+  /// `POST /api/notifications`. The reply contains the number of devices that the user has
+  /// registered here, and those that another user has since taken over.
   func create(_ call: Call) async throws -> HTTPResponse {
     if call.request.target.queryItem("pns") != nil || call.request.target.queryItem("to_tag") != nil
     {
@@ -31,7 +31,7 @@ struct NotificationService: Sendable {
     let message = StoredMessage(
       id: Base64URL.encode(try SecureRandom.bytes(16)), owner: order.owner, createdAt: now,
       expiresAt: now.addingTimeInterval(order.lifetime), isReadOnce: order.isReadOnce, readAt: nil)
-    // Kept before anybody hears of it: a device may ask for it at once.
+    // Stored before the announcement, since a device may request it immediately.
     guard
       try await store.add(
         message, payload: order.payload, limit: configuration.messagesPerUser, now: now)
@@ -67,8 +67,8 @@ struct NotificationService: Sendable {
     return BackendAPI.json(.ok, .object(reply))
   }
 
-  /// `POST /api/notifications?pns=apns&to_tag=alice` with a JSON string, as the tutorial "Notify
-  /// users" asks: an ordinary push to one platform, which hub and push service can read.
+  /// `POST /api/notifications?pns=apns&to_tag=alice` with a JSON string, as in the tutorial "Notify
+  /// users": an ordinary push to one platform, readable by the hub and the push service.
   private func sendPlainly(_ call: Call) async throws -> HTTPResponse {
     guard let word = call.request.target.queryItem("pns")?.value,
       let platform = word.lowercased() == "gcm" ? .fcmv1 : PushPlatform(word: word)
@@ -101,7 +101,7 @@ struct NotificationService: Sendable {
     return HTTPResponse(.ok, body: .bytes([]))
   }
 
-  /// `GET /api/notifications/{id}`: to its owner. `Read` says whether it had been read before.
+  /// `GET /api/notifications/{id}` by its owner. `Read` says whether it had been read before.
   func read(_ call: Call) async throws -> HTTPResponse {
     let id = try call.parameter("id")
     let reading = try await store.read(
@@ -120,7 +120,7 @@ struct NotificationService: Sendable {
     }
   }
 
-  /// `GET /api/notifications`: the caller's own, the newest first, without payloads.
+  /// `GET /api/notifications`: the caller's own messages, newest first, without payloads.
   func list(_ call: Call) async throws -> HTTPResponse {
     let messages = try await store.messages(
       of: call.user, limit: Self.listLimit, audit: call.audit("list", "", at: now()), now: now())
@@ -147,7 +147,7 @@ struct NotificationService: Sendable {
   }
 }
 
-/// What the body of `POST /api/notifications` asks for; names in any letter case.
+/// The body of `POST /api/notifications`; member names may have any letter case.
 ///
 /// | Member | Default |
 /// |---|---|
@@ -215,13 +215,13 @@ private struct SendOrder {
   }
 }
 
-/// Tells a user's devices that there is a message: those with a key get it sealed, the others only
-/// its id. Goes to every platform; one that the hub has no credential for is skipped.
+/// Announces a message to a user's devices: those with a key get the sealed payload, the others
+/// only its id. It goes to every platform; platforms without a credential at the hub are skipped.
 struct Announcement: Sendable {
   static let generalAlert = SecureMessage.genericAlert
-  /// The tutorial's platforms; the others only when the user has such a device.
+  /// The tutorial's platforms; others are included only if the user has such a device.
   private static let standardPlatforms: Set<PushPlatform> = [.apns, .fcmv1, .wns]
-  /// Sends to single devices at once.
+  /// The maximum number of concurrent sends to single devices.
   private static let parallel = 8
 
   let hub: NotificationHubClient
@@ -229,7 +229,7 @@ struct Announcement: Sendable {
   let report: @Sendable (BackendEvent) -> Void
   let sealsPayloads: Bool
 
-  /// - Throws: ``APIFailure`` when the hub could not be reached for any platform.
+  /// - Throws: ``APIFailure`` if the hub could not be reached for any platform.
   func send(_ id: String, payload: String, to user: UserName, alert: String?) async throws {
     let sealed = sealedDevices
     async let reached = sendSealed(id, payload: payload, to: sealed)
@@ -262,7 +262,7 @@ struct Announcement: Sendable {
     error.kind != .badRequest
   }
 
-  /// Installations whose public key can be used.
+  /// The installations with a usable public key.
   private var sealedDevices: [(SealingRecipient, PushPlatform)] {
     guard sealsPayloads else { return [] }
     return devices.compactMap { device in
@@ -273,7 +273,7 @@ struct Announcement: Sendable {
     }
   }
 
-  /// - Returns: How many the hub took.
+  /// - Returns: The number of sends that the hub accepted.
   private func sendSealed(
     _ id: String, payload: String, to devices: [(SealingRecipient, PushPlatform)]
   ) async -> Int {
@@ -300,7 +300,7 @@ struct Announcement: Sendable {
       let message = SecureMessage(
         id: id, sealed: try SecurePush.seal(Data(payload.utf8), id: id, for: recipient))
       let presentation = SecureMessage.Presentation.alert(Self.generalAlert)
-      // Too large for the platform: the device fetches it by its id.
+      // If it is too large for the platform, the device fetches it by its id.
       guard
         let notification = message.fitting(platform, as: presentation)
           .notification(for: platform, as: presentation)

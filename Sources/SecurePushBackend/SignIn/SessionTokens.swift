@@ -4,16 +4,16 @@ import Foundation
 import NotificationHubs
 import Wire
 
-/// The tokens that the backend itself gives to who has signed in with a password: JWTs signed with
-/// ES256 by a key that lies sealed in the store.
+/// The backend's own tokens for users who have signed in with a password: JWTs signed with ES256 by
+/// a key that is sealed in the store.
 ///
-/// A token belongs to a sign-in (a session) in the store: it is worth nothing once that is revoked
-/// or over, or the user's password has changed.
+/// A token belongs to a sign-in (a session) in the store. It is invalid once the session is revoked
+/// or expired, or the user's password has changed.
 actor SessionTokens {
   enum Kind: String, CaseIterable {
-    /// Shown with each request.
+    /// A token sent with each request.
     case access = "belfry-access+jwt"
-    /// Gets new tokens, at `POST /api/token` only.
+    /// A token that gets new tokens, accepted only by `POST /api/token`.
     case refresh = "belfry-refresh+jwt"
   }
 
@@ -43,12 +43,12 @@ actor SessionTokens {
       header: header.jsonBytes, claims: body.jsonBytes, with: try await load().own)
   }
 
-  /// The kind that a token says it is; it decides only who looks at the token.
+  /// The kind that a token claims to be, which only selects the verifier.
   static func kind(of token: CompactJWS) -> Kind? {
     token.header.string("typ").flatMap(Kind.init)
   }
 
-  /// - Throws: ``BearerRefusal``, or what the store throws.
+  /// - Throws: ``BearerRefusal``, or the store's error.
   func claims(of token: CompactJWS, at now: Date) async throws -> Claims {
     guard !token.header.contains("crit") else { throw BearerRefusal.critical }
     guard token.header.string("alg") == "ES256" else { throw BearerRefusal.algorithm }

@@ -6,16 +6,16 @@ import NotificationHubs
 import Synchronization
 import Wire
 
-/// How users prove who they are: HTTP Basic against a directory of passwords, bearer tokens of an
-/// OpenID provider, or either. Tokens of the backend's own stand for passwords.
+/// The authentication of users: HTTP Basic against a directory of passwords, bearer tokens of an
+/// OpenID provider, or either. The backend's own tokens can replace passwords.
 package struct SignIn: Sendable {
-  /// Where passwords are looked up; `nil` takes no HTTP Basic.
+  /// The directory of passwords; `nil` disables HTTP Basic.
   package var passwords: (any PasswordDirectory)?
-  /// `nil` takes no tokens of a provider.
+  /// The provider of bearer tokens; `nil` disables them.
   package var bearer: BearerConfiguration?
-  /// Who may send to others.
+  /// The users who may send to others.
   package var operators: Set<UserName> = []
-  /// Lets every user send to others, as the tutorials do.
+  /// Whether every user may send to others, as in the tutorials.
   package var everyoneSends = false
 
   package init(
@@ -27,7 +27,7 @@ package struct SignIn: Sendable {
     self.operators = operators
   }
 
-  /// The kinds of users who sign in.
+  /// The kinds of users that can sign in.
   package var kinds: Set<UserName.Kind> {
     var kinds: Set<UserName.Kind> = []
     if passwords != nil { kinds.insert(.name) }
@@ -36,9 +36,10 @@ package struct SignIn: Sendable {
   }
 }
 
-/// Looks at the `Authorization` header of each request.
+/// Authenticates each request by its `Authorization` header.
 final class Authenticator: Sendable {
-  /// Lines about refused sign-ins in a minute; more are only counted.
+  /// The maximum number of audit lines per minute about refused sign-ins; further ones are only
+  /// counted.
   private static let linesPerMinute = 60
 
   private let signIn: SignIn
@@ -59,14 +60,15 @@ final class Authenticator: Sendable {
     self.store = store
     limiter = AttemptLimiter(in: store.isShared ? store : nil)
     self.now = now
-    // Without a random key (only when OpenSSL fails) digests still tell passwords apart.
+    // Without a random key (only if OpenSSL fails) digests still distinguish passwords.
     guessKey = (try? SecureRandom.bytes(32)) ?? []
     provider = signIn.bearer.map { BearerTokens($0, transport: transport, now: now) }
   }
 
-  /// - Parameter takesRefreshTokens: At the one address where such a token is shown.
-  /// - Throws: ``APIFailure`` 401 with what is asked for, 429 while wrong passwords are slowed
-  ///   down, 503 when too many passwords wait or the issuer's keys cannot be read.
+  /// - Parameter takesRefreshTokens: Whether refresh tokens are accepted, which only one route
+  ///   does.
+  /// - Throws: ``APIFailure`` 401 with the accepted schemes, 429 while password attempts are
+  ///   throttled, 503 if too many password checks are pending or the issuer's keys cannot be read.
   func identify(
     _ request: HTTPRequest, takesRefreshTokens: Bool = false
   ) async throws -> Identity {
@@ -94,7 +96,7 @@ final class Authenticator: Sendable {
     let address = request.remoteAddress
     let network = ClientNetwork(address)
     let site = network?.site ?? address
-    // Reserved before the password is checked: requests at the same time count, too.
+    // Reserved before the password is checked, so that concurrent requests count too.
     let ticket: AttemptLimiter.Ticket
     switch try await limiter.reserve(
       account: user.key, network: network?.description ?? address, site: site,
@@ -117,7 +119,7 @@ final class Authenticator: Sendable {
     }
     await limiter.finish(ticket, as: fingerprint == nil ? .wrong : .right, at: now())
     guard let fingerprint else {
-      // A name that is not there may be a password that was typed into the wrong field.
+      // An unknown name may be a password typed into the wrong field.
       let exists = await passwords.fingerprint(of: user) != nil
       await note(exists ? user.key : "unknown user", "wrong password", request)
       throw refusal("user name or password is wrong")
@@ -134,8 +136,8 @@ final class Authenticator: Sendable {
 
   // MARK: Tokens
 
-  /// Wrong tokens are not counted: a signature cannot be guessed, and a count would only lock
-  /// others out.
+  /// Invalid tokens are not counted: a signature cannot be guessed, and counting would only lock
+  /// out others.
   private func bearer(
     _ credentials: Substring, _ request: HTTPRequest, _ takesRefreshTokens: Bool
   ) async throws -> Identity {
@@ -152,7 +154,7 @@ final class Authenticator: Sendable {
     } catch BearerRefusal.keysUnavailable {
       throw APIFailure(.serviceUnavailable, BearerRefusal.keysUnavailable.description)
     } catch let reason as BearerRefusal {
-      // Tokens expire every day: that is no news.
+      // Tokens expire daily, which is not worth a line.
       if reason != .expired { await note("unknown user", reason.description, request) }
       throw refusal(reason.description, isToken: true)
     }
@@ -180,8 +182,8 @@ final class Authenticator: Sendable {
 
   // MARK: Refusals
 
-  /// A line about a refused sign-in. Anybody can cause them, so there are only so many a minute;
-  /// the next minute says how many there were more.
+  /// Adds an audit line about a refused sign-in. Anyone can cause them, so the number per minute is
+  /// limited, and the next minute reports how many were omitted.
   private func note(_ actor: String, _ outcome: String, _ request: HTTPRequest) async {
     let now = now()
     let minute = Int64(now.timeIntervalSince1970 / 60)
@@ -193,7 +195,7 @@ final class Authenticator: Sendable {
       return (refusals.count <= Self.linesPerMinute, missing)
     }
     func add(_ actor: String, _ outcome: String) async {
-      // A sign-in that is refused stays refused when the line cannot be written.
+      // A refused sign-in stays refused even if the line cannot be written.
       try? await store.note(
         AuditLine(
           at: now, actor: actor, action: "sign in", subject: "", outcome: outcome,
@@ -224,8 +226,7 @@ final class Authenticator: Sendable {
   }
 }
 
-/// The tutorials' rule: anyone who gives the user's name as password is that user. For
-/// demonstrations only.
+/// The tutorials' rule: a user's name is also the password. For demonstrations only.
 package struct DemoUsers: PasswordDirectory {
   package init() {}
 
@@ -238,15 +239,15 @@ package struct DemoUsers: PasswordDirectory {
   package func fingerprint(of user: UserName) async -> [UInt8]? { Array("demo".utf8) }
 }
 
-/// Somebody who has proved who they are.
+/// An authenticated user.
 package struct Identity: Hashable, Sendable {
   package let user: UserName
-  /// May send to any user.
+  /// Whether the user may send to any user.
   package var isOperator = false
   /// The sign-in that the caller's token belongs to; `nil` for a password or a provider's token.
   var session: String?
-  /// The caller has shown a refresh token.
+  /// Whether the caller presented a refresh token.
   var isRefreshing = false
-  /// Of the password that was given; `nil` when none was.
+  /// The fingerprint of the password that was given; `nil` if there was none.
   var fingerprint: [UInt8]?
 }

@@ -1,9 +1,9 @@
 import Authentication
 import SQLDatabase
 
-/// The backend's tables. Names and times stand in the clear, payloads sealed.
+/// The backend's tables. Names and times are stored in plain text, payloads sealed.
 enum BackendSchema {
-  /// On PostgreSQL; a backend alone on its file counts in memory.
+  /// The table of failed passwords, on PostgreSQL; a single backend on a file counts in memory.
   static let attempts = "failed_password"
 
   static let migrations = [
@@ -46,7 +46,7 @@ enum BackendSchema {
     },
     Migration(version: 2) { connection in
       let dialect = connection.dialect
-      // Names and subjects were one name space. `settle` sorts the owners into two.
+      // Names and subjects shared one name space. `settle` separates the owners.
       try connection.execute(
         """
         UPDATE message SET owner = 'old:' || owner;
@@ -75,7 +75,7 @@ enum BackendSchema {
           PRIMARY KEY (owner, device)
         );
         """)
-      // SQL folds differ between engines; ours is the one that is asked with.
+      // SQL folding differs between engines, and lookups use Swift's.
       var ids: [String] = []
       do {
         let rows = try connection.statement("SELECT id FROM device")
@@ -93,7 +93,7 @@ enum BackendSchema {
       for sql in SharedAttempts.tables(named: attempts) { try connection.execute(sql) }
     },
     Migration(version: 4) { connection in
-      // Counts a user's lines of one kind within a day.
+      // For the count of a user's lines of one kind within a day.
       try connection.execute(
         "CREATE INDEX audit_actor ON audit (actor, action, outcome, at)")
     },

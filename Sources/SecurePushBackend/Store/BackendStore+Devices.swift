@@ -2,34 +2,34 @@ import Authentication
 import Foundation
 import SQLDatabase
 
-/// What came of claiming a device's id for a user.
+/// The result of claiming a device's id for a user.
 enum DeviceClaim: Hashable, Sendable {
-  /// It was nobody's.
+  /// The id was unused.
   case new
   case own
-  /// It was another user's, on the same device.
+  /// The id was another user's, on the same device.
   case taken
-  /// It is another device's, differs from another user's id in letter case only, or is a
-  /// registration's and was asked for an installation, or the other way round.
+  /// The id is another device's, differs from another user's id only in letter case, or belongs to
+  /// a registration and was requested for an installation, or the other way round.
   case refused
-  /// The user has as many devices as one may have.
+  /// The user has reached the maximum number of devices.
   case full
 }
 
 extension BackendStore {
-  /// Who has a device.
+  /// The owner of a device.
   struct DeviceOwner: Hashable, Sendable {
-    /// A ``UserName/key``.
+    /// The owner's ``UserName/key``.
     let user: String
-    /// A digest of its push channel.
+    /// A digest of the device's push channel.
     let channel: [UInt8]
     /// Whether the id is an installation's, and not a registration's.
     let isInstallation: Bool
 
-    /// Whether it is the user's; an owner from before name spaces were kept apart counts when the
-    /// name is the same.
+    /// Whether the device is the user's; an owner from before name spaces were separated counts if
+    /// the name is the same.
     func isOwn(of user: UserName) -> Bool {
-      // By bytes: two spellings that Unicode calls equivalent are two users.
+      // Compares bytes: two spellings that Unicode considers equivalent are two users.
       self.user.utf8.elementsEqual(user.key.utf8)
         || self.user.utf8.elementsEqual("\(UserName.Kind.old.rawValue):\(user.text)".utf8)
     }
@@ -49,8 +49,8 @@ extension BackendStore {
       user: row.text(0), channel: row.bytes(1), isInstallation: row.integer(2) != 0)
   }
 
-  /// Whether somebody else has the id, or one that differs in letter case only: some hubs take the
-  /// two for one.
+  /// Whether another user has the id, or one that differs only in letter case, since some hubs
+  /// treat the two as one.
   func isForeign(device id: String, to user: UserName) async throws -> Bool {
     try await database.run { connection in
       if let owner = try Self.owner(ofDevice: id, connection), !owner.isOwn(of: user) {
@@ -69,14 +69,14 @@ extension BackendStore {
     return try twin.step()
   }
 
-  /// Makes a device the user's, if it may be: look and write are one step, so that of two who want
-  /// the same id one gets it.
+  /// Makes the user the owner of a device, if permitted. Check and write are atomic, so that only
+  /// one of two concurrent claims succeeds.
   ///
-  /// An id of another user's is taken over only with that device's own push channel: who knows both
-  /// is the app on that device, on which somebody else has signed in. The loser is told with the
-  /// next send to them.
+  /// Another user's id is taken over only with that device's own push channel: a caller who knows
+  /// both is the app on that device, on which another user has signed in. The previous owner is
+  /// informed with the next send to them.
   ///
-  /// - Parameter limit: The most devices of one user.
+  /// - Parameter limit: The maximum number of devices per user.
   func claim(
     _ device: StoredDevice, of user: UserName, channel: [UInt8], limit: Int, audit: AuditLine,
     now: Date
@@ -138,7 +138,7 @@ extension BackendStore {
       device.sealingKey, now.storedTime, device.id.lowercased())
   }
 
-  /// Removes a device, if it is the user's.
+  /// Removes a device if it is the user's.
   func removeDevice(_ id: String, of user: UserName, audit: AuditLine?) async throws {
     try await database.run { connection in
       guard try Self.owner(ofDevice: id, connection)?.isOwn(of: user) == true else { return }
@@ -147,7 +147,7 @@ extension BackendStore {
     }
   }
 
-  /// - Parameter limit: The most that are read.
+  /// - Parameter limit: The maximum number of devices to read.
   func devices(of user: UserName, limit: Int = 1000) async throws -> [StoredDevice] {
     try await database.run { connection in
       try connection.rows(
@@ -159,7 +159,7 @@ extension BackendStore {
     }
   }
 
-  /// Devices that other users have taken over from this one within a month, the latest first.
+  /// Devices that other users have taken over from this one within a month, latest first.
   func detachedDevices(of user: UserName) async throws -> [(id: String, at: Date)] {
     try await database.run { connection in
       try connection.rows(

@@ -4,8 +4,8 @@ package import Foundation
 import SQLDatabase
 
 extension BackendStore {
-  /// - Parameter limit: The most messages a user may have.
-  /// - Returns: `false` when the owner has that many; nothing is kept then.
+  /// - Parameter limit: The maximum number of messages per user.
+  /// - Returns: `false` if the owner has reached it; then nothing is stored.
   func add(_ message: StoredMessage, payload: String, limit: Int, now: Date) async throws -> Bool {
     let sealed = try sealer.seal(Array(payload.utf8), context: Self.context(message))
     return try await database.run { connection in
@@ -23,7 +23,7 @@ extension BackendStore {
     }
   }
 
-  /// Reads a message for its owner, and notes that it was read.
+  /// Reads a message for its owner, and records the reading.
   func read(_ id: String, by user: UserName, audit: AuditLine, now: Date) async throws
     -> MessageReading
   {
@@ -46,7 +46,7 @@ extension BackendStore {
     }
   }
 
-  /// The user's messages, the newest first, without payloads.
+  /// The user's messages, newest first, without payloads.
   func messages(
     of user: UserName, limit: Int, audit: AuditLine, now: Date
   ) async throws -> [StoredMessage] {
@@ -66,7 +66,7 @@ extension BackendStore {
     }
   }
 
-  /// - Returns: Whether the user had such a message.
+  /// - Returns: Whether the user had the message.
   func delete(_ id: String, by user: UserName, audit: AuditLine) async throws -> Bool {
     try await database.run { connection in
       let isDeleted =
@@ -76,7 +76,7 @@ extension BackendStore {
     }
   }
 
-  /// Takes back a message that could not be announced.
+  /// Removes a message that could not be announced.
   func withdraw(_ id: String) async throws {
     try await database.run { connection in
       _ = try connection.change("DELETE FROM message WHERE id = ?1", id)
@@ -99,7 +99,8 @@ extension BackendStore {
     return (message, row.optionalBytes(4))
   }
 
-  /// A payload copied to another message or owner does not open there.
+  /// The context of a sealed payload, with which it cannot be opened as that of another message or
+  /// owner.
   private static func context(_ message: StoredMessage) -> String {
     "message/\(message.id)/\(message.owner.key)"
   }
@@ -111,7 +112,7 @@ extension BackendStore {
     do {
       payload = try sealer.open(sealed, context: context(message))
     } catch {
-      // As versions sealed that kept no name spaces apart.
+      // The context that versions without separate name spaces used.
       payload = try sealer.open(
         sealed, context: "message/\(message.id)/\(message.owner.text)")
     }
@@ -119,24 +120,24 @@ extension BackendStore {
   }
 }
 
-/// A secure notification as the backend keeps it.
+/// A secure notification as stored by the backend.
 package struct StoredMessage: Hashable, Sendable {
-  /// 22 characters of base64url: 128 random bits, so that nobody guesses one.
+  /// 22 characters of base64url: 128 random bits, so that ids cannot be guessed.
   package let id: String
   package let owner: UserName
   package let createdAt: Date
   package let expiresAt: Date
-  /// The payload goes with the first reading.
+  /// Whether the payload is deleted at its first reading.
   package let isReadOnce: Bool
-  /// The first reading; `nil` before it.
+  /// The time of the first reading; `nil` before it.
   package let readAt: Date?
 }
 
-/// What came of asking for a message.
+/// The result of requesting a message.
 enum MessageReading: Hashable, Sendable {
-  /// - Parameter payload: `nil` when it was to be read once and has been.
+  /// - Parameter payload: `nil` if the message could be read only once and has been.
   case found(StoredMessage, payload: String?)
-  /// There is none, it is somebody else's, or its time is over.
+  /// The message does not exist, is another user's, or has expired.
   case none
 }
 
@@ -144,7 +145,7 @@ enum MessageReading: Hashable, Sendable {
 package struct StoredDevice: Hashable, Sendable {
   package let id: String
   package let isInstallation: Bool
-  /// A word of `PushPlatform`.
+  /// The raw value of a `PushPlatform`.
   package let platform: String
   package let sealingKey: String?
 }
@@ -158,17 +159,17 @@ extension StoredDevice {
   }
 }
 
-/// One line about who asked for what.
+/// An audit line about a request.
 package struct AuditLine: Hashable, Sendable {
   package let at: Date
-  /// A ``UserName/key``, or who it was in other words.
+  /// A ``UserName/key``, or a description of an unidentified actor.
   package let actor: String
   /// `sign in`, `refresh`, `revoke`, `hub token`, `create`, `send`, `read`, `list`, `delete`,
   /// `register`, `unregister`, `detached`, `erase`.
   package let action: String
   /// The id of a message or device, or a user's name.
   package let subject: String
-  /// `done`, or why not.
+  /// `done`, or the reason for the failure.
   package let outcome: String
   package let address: String
 

@@ -3,19 +3,18 @@ package import Cryptography
 package import Foundation
 package import SQLDatabase
 
-/// What the backend keeps: messages with sealed payloads, whose device is whose, and who asked for
-/// what.
+/// The backend's storage: messages with sealed payloads, the owners of devices, and an audit log.
 package final class BackendStore: Sendable {
   let database: DatabaseThread
-  /// Several backends may work on the database.
+  /// Whether several backends may use the database.
   let isShared: Bool
   let sealer: SecretSealer
 
   /// - Parameters:
-  ///   - open: Makes a connection; the schema is brought up to date here.
-  ///   - key: Payloads are sealed under it; without it they cannot be read again.
-  /// - Throws: ``CryptographyError`` of kind `sealBroken` when the database was begun with another
-  ///   key; what it keeps stays as it is.
+  ///   - open: Opens a connection; the schema is migrated here.
+  ///   - key: The key that seals payloads; without it they cannot be read again.
+  /// - Throws: ``CryptographyError`` of kind `sealBroken` if the database was created with another
+  ///   key; its contents stay unchanged.
   package init(
     key: MasterKey, open: @escaping @Sendable () throws -> any SQLConnection
   ) async throws {
@@ -27,7 +26,7 @@ package final class BackendStore: Sendable {
     }
     isShared = try await database.run { $0.dialect != .sqlite }
     do {
-      // The first value that is sealed: it tells another key.
+      // The first sealed value, which reveals a wrong key.
       _ = try await signingKey()
     } catch {
       await database.close()
@@ -37,7 +36,7 @@ package final class BackendStore: Sendable {
 
   package func close() async { await database.close() }
 
-  /// Answers only when the database can be read and written.
+  /// Returns only if the database can be read and written.
   func check() async throws {
     try await database.run { connection in
       _ = try connection.statement("SELECT 1").step()
@@ -54,20 +53,20 @@ extension Date {
   init(storedTime: Int64) { self.init(timeIntervalSince1970: Double(storedTime) / 1000) }
 }
 
-/// A sign-in with a password, for which tokens were given.
+/// A sign-in with a password for which tokens were issued.
 struct StoredSession: Hashable, Sendable {
   /// 22 characters of base64url: 128 random bits.
   let id: String
   let owner: UserName
   let expiresAt: Date
-  /// Of the password that was given; see ``PasswordDirectory/fingerprint(of:)``.
+  /// The fingerprint of the password that was given; see ``PasswordDirectory/fingerprint(of:)``.
   let fingerprint: [UInt8]
 }
 
-/// Backends on one PostgreSQL count wrong passwords together.
+/// Backends that share a PostgreSQL database count wrong passwords together.
 extension BackendStore: AttemptDatabase {
   package var attemptTable: String { BackendSchema.attempts }
-  /// Hundreds share a transaction.
+  /// The maximum number of attempts; hundreds share a transaction.
   package var attemptsAtOnce: Int { 4_000 }
 
   package func countingAttempts<Value: Sendable>(
@@ -78,22 +77,22 @@ extension BackendStore: AttemptDatabase {
 }
 
 extension BackendStore {
-  /// The most sign-ins of one user; another one ends the one that expires first.
+  /// The maximum number of sign-ins per user; a further one ends the one that expires first.
   static let sessionsPerUser = 100
   private static let keyContext = "signing-key"
 
   /// The newest schema version that this build knows.
   package static var newestSchema: Int { BackendSchema.migrations.count }
 
-  /// Proves that a key opens what a backend's database has sealed, as far as it has anything yet.
-  /// - Throws: ``CryptographyError`` when it does not.
+  /// Verifies that a key opens the sealed data of a backend's database, as far as it has any yet.
+  /// - Throws: ``CryptographyError`` if it does not.
   package static func check(_ key: MasterKey, opens connection: any SQLConnection) throws {
     let row = try connection.statement("SELECT sealed FROM signing_key WHERE number = 1")
     guard try row.step() else { return }
     _ = try SecretSealer(key: key).open(row.bytes(0), context: keyContext)
   }
 
-  /// The key that tokens are signed with, made at the first start.
+  /// The key that signs tokens, generated at the first start.
   func signingKey() async throws -> P256PrivateKey {
     let sealer = sealer
     let pem = try P256PrivateKey().pem()
@@ -124,7 +123,7 @@ extension BackendStore {
     }
   }
 
-  /// - Returns: `nil` when it has been revoked, or is over.
+  /// - Returns: `nil` if the session is revoked or expired.
   func session(_ id: String, at now: Date) async throws -> StoredSession? {
     try await database.run { connection in
       let row = try connection.statement(
@@ -137,8 +136,8 @@ extension BackendStore {
     }
   }
 
-  /// Lets a session live longer.
-  /// - Returns: `false` when it has been revoked meanwhile.
+  /// Extends a session.
+  /// - Returns: `false` if it has been revoked in the meantime.
   func extend(_ id: String, to expiry: Date, audit: AuditLine) async throws -> Bool {
     try await database.run { connection in
       let count = try connection.change(
@@ -149,8 +148,8 @@ extension BackendStore {
     }
   }
 
-  /// Ends one sign-in, or all of a user.
-  /// - Returns: How many there were.
+  /// Ends one sign-in, or all of a user's.
+  /// - Returns: The number of sign-ins ended.
   @discardableResult
   package func revoke(
     _ user: UserName, session: String? = nil, audit: AuditLine
@@ -165,11 +164,11 @@ extension BackendStore {
 }
 
 extension BackendStore {
-  /// How long lines are kept, in seconds: a year.
+  /// The retention of audit lines, in seconds: a year.
   static let auditLife: TimeInterval = 365 * 86_400
-  /// The most lines in 24 hours with the same user, action and outcome; the last one says that more
-  /// are left out. Without it a client in a loop would fill the disk for a year. By outcome, so that
-  /// somebody who guesses passwords does not hide the sign-in that succeeds.
+  /// The maximum number of lines in 24 hours with the same user, action and outcome; the last one
+  /// says that further ones are omitted. Otherwise a client in a loop would fill the disk. Outcomes
+  /// are counted separately, so that password guessing does not hide a successful sign-in.
   package static let auditLinesPerDay: Int64 = 1000
 
   package func note(_ line: AuditLine) async throws {
@@ -197,8 +196,8 @@ extension BackendStore {
       """, number, line.at.storedTime, line.actor, line.action, subject, outcome, line.address)
   }
 
-  /// The latest lines, the newest first.
-  /// - Parameter user: Only those by or about this user.
+  /// The latest audit lines, newest first.
+  /// - Parameter user: Restricts the result to lines by or about this user.
   package func audit(of user: UserName? = nil, limit: Int = 100) async throws -> [AuditLine] {
     try await database.run { connection in
       try connection.rows(
@@ -214,8 +213,9 @@ extension BackendStore {
     }
   }
 
-  /// Forgets a user: messages, sign-ins, and the lines about them.
-  /// - Returns: How many of each; `nil` when devices are left, which have to leave the hub first.
+  /// Erases a user: messages, sign-ins, and the lines about them.
+  /// - Returns: The numbers erased; `nil` if devices remain, which must first be removed from the
+  ///   hub.
   func erase(_ user: UserName, audit line: AuditLine) async throws -> Erasure? {
     try await database.run { connection in
       do {
@@ -235,21 +235,20 @@ extension BackendStore {
   }
 }
 
-/// What the backend kept of a user before it forgot it.
+/// The numbers of records erased with a user.
 package struct Erasure: Hashable, Sendable {
   package let messages: Int
   package let auditLines: Int
 }
 
-// What is done now and then: sorting what an older version has stored, and removing what is over.
+// Maintenance: migrating the data of older versions, and removing expired data.
 extension BackendStore {
-  /// Sorts the owners that an older version has stored into names and subjects.
+  /// Separates the owners that an older version stored into names and subjects.
   ///
   /// Typed names were lower-cased, so an owner with a capital letter is a subject. Any other could
-  /// be either; where only one kind of user signs in it is of that kind. What stays unsure belongs
-  /// to nobody: its messages end in their time, and its devices register again at their app's next
-  /// start.
-  /// - Returns: How many owners stay unsure.
+  /// be either; if only one kind of user can sign in, it is of that kind. Ambiguous owners match no
+  /// user: their messages expire, and their devices register again at the next start of their app.
+  /// - Returns: The number of owners that remain ambiguous.
   func settle(_ kinds: Set<UserName.Kind>) async throws -> Int {
     try await database.run { connection in
       let prefix = UserName.Kind.old.rawValue + ":"
@@ -280,14 +279,14 @@ extension BackendStore {
             "UPDATE \(table) SET \(column) = ?2 WHERE \(column) = ?1", owner, user.key)
         }
       }
-      // The tag of a typed name is what it was.
+      // The tag of a typed name has not changed.
       try connection.run(
         "UPDATE device SET has_old_tag = 0 WHERE has_old_tag = 1 AND owner LIKE 'name:%'")
       return unsure
     }
   }
 
-  /// Devices whose tag at the hub could also be somebody else's, with their owners.
+  /// Devices whose tag at the hub could also be another user's, with their owners.
   func devicesWithOldTag(limit: Int = 100) async throws -> [(device: StoredDevice, owner: String)] {
     try await database.run { connection in
       try connection.rows(
@@ -299,15 +298,15 @@ extension BackendStore {
     }
   }
 
-  /// The device has its new tag, unless it has registered meanwhile.
+  /// Records that the device has its new tag, unless it has registered in the meantime.
   func noteNewTag(device id: String) async throws {
     try await database.run { connection in
       _ = try connection.change("UPDATE device SET has_old_tag = 0 WHERE id = ?1", id)
     }
   }
 
-  /// Removes what is over: messages, sign-ins, audit lines of a year ago, what was taken over a
-  /// month ago. In small steps, so that nobody waits for long.
+  /// Removes expired messages and sign-ins, audit lines older than a year, and takeovers older than
+  /// a month. Works in small steps, so that other work is not delayed.
   package func sweep(at now: Date) async throws {
     let month = now.addingTimeInterval(-30 * 86_400)
     let sweeps = [

@@ -1,18 +1,17 @@
 import SQLDatabase
 
-/// Does a database's work in the order in which it came, on one thread, all that waits in one
-/// transaction: many callers share one wait for the disk. No caller is resumed with success before
-/// the commit.
+/// Runs database work in order on one thread, with all pending work in one transaction, so that
+/// many callers share one disk sync. No caller is resumed with success before the commit.
 final class DatabaseThread: Sendable {
-  /// How many pieces one transaction takes, at most.
+  /// The maximum number of jobs per transaction.
   private static let batch = 256
-  /// Beyond this callers are refused instead of kept waiting.
+  /// The maximum number of pending jobs; further callers are refused.
   private static let limit = 10_000
 
   private let queue: JobQueue<Job<any SQLConnection>>
 
-  /// - Parameter open: Makes the connection, with its schema up to date; called on the thread, and
-  ///   again after the connection has been lost.
+  /// - Parameter open: Opens a connection with its schema up to date; called on the thread, and
+  ///   again after the connection is lost.
   init(open: @escaping @Sendable () throws -> any SQLConnection) async throws {
     var limits = JobLimits.none
     limits.total = Self.limit
@@ -24,7 +23,7 @@ final class DatabaseThread: Sendable {
 
   deinit { queue.closeWithoutWaiting() }
 
-  /// Runs `work` in a transaction and returns what it returned, once that is committed.
+  /// Runs `work` in a transaction and returns its result once the transaction is committed.
   func run<Value: Sendable>(
     _ work: @escaping @Sendable (any SQLConnection) throws -> Value
   ) async throws -> Value {
@@ -34,11 +33,11 @@ final class DatabaseThread: Sendable {
     }
   }
 
-  /// Ends the connection once the work that waits is done.
+  /// Closes the connection once the pending work is done.
   func close() async { await queue.close() }
 }
 
-/// The connection, or what makes the next one. Only the thread touches it.
+/// The connection, reopened after a failure. Accessed only by the thread.
 private final class Session {
   private let open: @Sendable () throws -> any SQLConnection
   private var connection: (any SQLConnection)?
@@ -57,19 +56,19 @@ private final class Session {
     do {
       for resume in try commit(jobs) { resume() }
     } catch {
-      // Nothing of it is kept. Whatever the cause, the next transaction starts with a new
-      // connection.
+      // The transaction is rolled back. Whatever the cause, the next one uses a new connection.
       close()
       for job in jobs { job.fail(error) }
     }
   }
 
-  /// - Returns: What resumes the callers.
+  /// - Returns: Closures that resume the callers.
   private func commit(_ jobs: [Job<any SQLConnection>]) throws -> [@Sendable () -> Void] {
     let database = try connection ?? open()
     connection = database
     return try database.writing {
-      // Looks and counts hold until the commit: SQLite has one writer, PostgreSQL is asked for it.
+      // Reads must stay valid until the commit: SQLite has a single writer, PostgreSQL needs the
+      // lock.
       if database.dialect != .sqlite {
         _ = try database.statement("SELECT pg_advisory_xact_lock(1650812518)").step()
       }
@@ -81,7 +80,7 @@ private final class Session {
         } catch let error as SQLError where !database.isInTransaction {
           throw error
         } catch {
-          // This piece fails alone.
+          // Only this job fails.
           try database.run("ROLLBACK TO SAVEPOINT item")
           resume = { job.fail(error) }
         }
