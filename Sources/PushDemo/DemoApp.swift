@@ -2,17 +2,17 @@ public import Foundation
 public import NotificationHubs
 import SecurePush
 
-/// The tutorials' app without its screen: launch, ask, register, sign in, receive. The iOS app and
-/// the virtual phone both run this and only adapt their system's callbacks.
+/// The tutorials' app without its user interface: launch, ask for permission, register, sign in,
+/// receive. Both the iOS app and the virtual phone run it, and only adapt their system's callbacks.
 public actor DemoApp {
-  /// What the system is told after a push that came in the background.
+  /// The result that the system is given after a background push.
   public enum BackgroundResult: Hashable, Sendable {
     case newData
     case noData
     case failed
   }
 
-  /// A key is replaced when it is this old, in seconds: 90 days.
+  /// The age in seconds at which a key is replaced: 90 days.
   private static let keyLife: TimeInterval = 90 * 86_400
 
   private let settings: DemoSettings
@@ -23,20 +23,21 @@ public actor DemoApp {
   private let transport: any HTTPTransport
   private let now: @Sendable () -> Date
   private var deviceToken: Data?
-  /// The last try to register failed, or found the secrets locked; or there was none yet.
+  /// Whether the device must register: the last attempt failed or found the secrets locked, or
+  /// there was none yet.
   private var isRegistrationOwed = true
   private var knownID: String?
   private var session: DemoSession?
-  /// The session's way to the backend; keeps its token fresh.
+  /// The session's client for the backend, which renews its token.
   private var account: SecurePushClient?
-  /// Tells the backend of a sign-out. One at a time: a late call would take away what the next
-  /// user has registered.
+  /// The pending call that informs the backend of a sign-out. Only one runs at a time: a late call
+  /// would remove what the next user has registered.
   private var leaving: Task<Void, any Error>?
 
   /// - Parameters:
-  ///   - installationID: For a device without one: on iOS `identifierForVendor`, which changes when
-  ///     the app is installed again.
-  ///   - tags: The tutorial's unless told otherwise.
+  ///   - installationID: The id for a device without one: on iOS `identifierForVendor`, which
+  ///     changes when the app is reinstalled.
+  ///   - tags: The tags of the device; by default the tutorial's.
   public init(
     settings: DemoSettings, installationID: String, tags: [Tag] = DemoDevice.tags,
     system: any DemoSystem, secrets: any SecretStore,
@@ -52,16 +53,16 @@ public actor DemoApp {
     self.now = now
   }
 
-  /// The id under which the hub knows this device. Kept with the secrets, which survive a reinstall
-  /// as the session and the sealing keys do: all three belong together. `nil` while the secrets are
-  /// locked, as before the phone's first unlock: with another id the hub would have the device
-  /// twice.
+  /// The id under which the hub knows this device. It is stored with the secrets, which survive a
+  /// reinstallation like the session and the sealing keys, with which it belongs. `nil` while the
+  /// secrets are locked, as before the phone's first unlock: with another id the hub would have the
+  /// device twice.
   public var installationID: String? { try? unlock() }
 
-  /// Reads the device's id and who is signed in, unless they are known. Everything that needs one of
-  /// them begins with this: a push may start the app, before the person does.
+  /// Reads the device's id and the session, unless they are known. Everything that needs one of
+  /// them calls this first, because a push may start the app before its user does.
   /// - Returns: The device's id.
-  /// - Throws: The error of the secrets while they are locked.
+  /// - Throws: The error of the secret store while it is locked.
   @discardableResult
   private func unlock() throws -> String {
     if let knownID { return knownID }
@@ -72,16 +73,16 @@ public actor DemoApp {
     return kept.installationID
   }
 
-  /// The phone was unlocked, for the first time since it started: the device registers if it could
-  /// not before.
-  /// - Throws: The error of registering.
+  /// Called when the phone is first unlocked after its start: registers the device if that was not
+  /// possible before.
+  /// - Throws: The error of the registration.
   public func secretsBecameReadable() async throws {
     if isRegistrationOwed { try await register() }
   }
 
   // MARK: Launch and registration
 
-  /// The app has started: asks for permission, then for a device token.
+  /// Called when the app has started: asks for permission, then for a device token.
   public func didFinishLaunching() async {
     await askForToken()
     try? await finishLeaving()
@@ -98,20 +99,21 @@ public actor DemoApp {
     }
   }
 
-  /// The push service has given a token, at every start again: the device registers with it, before
-  /// the phone's first unlock as soon as ``secretsBecameReadable()`` is called.
-  /// - Throws: The error of registering; the next background push, or start, tries again.
+  /// Called with the push service's token at every start: registers the device with it or, before
+  /// the phone's first unlock, waits for ``secretsBecameReadable()``.
+  /// - Throws: The error of the registration; the next background push or start tries again.
   public func didRegister(deviceToken: Data) async throws {
     self.deviceToken = deviceToken
     try await register()
   }
 
-  /// The push service has given no token.
+  /// Called when the push service issued no token.
   public func didFailToRegister(_ error: any Error) async {
     await system.showAlert("There is no device token: \(error)")
   }
 
-  /// ``didRegister(deviceToken:)`` threw: the hub or the backend said no, or cannot be reached.
+  /// Called when ``didRegister(deviceToken:)`` threw: the hub or the backend refused, or cannot be
+  /// reached.
   public func didFailToInstall(_ error: any Error) async {
     system.log("Registration issue: \(error)")
     await system.showAlert("This device is not registered: \(error)")
@@ -148,7 +150,7 @@ public actor DemoApp {
     system.log("Registered")
   }
 
-  /// The public half of this device's key; makes the key on first use, and another in time.
+  /// The public half of this device's key; generates the key on first use, and rotates it in time.
   private func publicKey() throws -> SealingPublicKey {
     var ring: SealingKeyRing
     if let stored = try secrets.load(DemoSession.keysName),
@@ -158,7 +160,7 @@ public actor DemoApp {
       guard ring.age(at: now()) > Self.keyLife else { return ring.current.publicKey }
       try ring.rotate(at: now())
     } else {
-      // New, or damaged: what was sealed for a lost key is fetched by its id.
+      // New or damaged. Payloads sealed for a lost key are fetched by their id.
       ring = try SealingKeyRing(at: now())
     }
     try secrets.save(try ring.storage(), as: DemoSession.keysName)
@@ -167,13 +169,12 @@ public actor DemoApp {
 
   // MARK: Sign-in
 
-  /// Who is signed in.
+  /// The name of the signed-in user; `nil` if there is none.
   public var user: String? { (try? unlock()) == nil ? nil : session?.token.user }
 
-  /// Signs in at the backend, which from now on registers this device.
-  /// The password is not kept.
-  /// - Throws: ``SecurePushClientError``; who was signed in before still is. ``DemoSettingsError``
-  ///   without a backend. The error of the secrets while they are locked.
+  /// Signs in at the backend, which registers this device from then on. The password is not stored.
+  /// - Throws: ``SecurePushClientError``; the previous user then stays signed in.
+  ///   ``DemoSettingsError`` without a backend. The error of the secret store while it is locked.
   public func signIn(user: String, password: String) async throws {
     guard let backend = settings.backend else {
       throw DemoSettingsError(missing: "backendURL")
@@ -194,10 +195,11 @@ public actor DemoApp {
     }
   }
 
-  /// Signs out: the phone forgets the user and their keys at once, and the device leaves the hub, so
-  /// that the next user of this phone gets nothing of this one's. Where the backend cannot be
-  /// reached it is told later: at the next start, or before somebody registers or signs in.
-  /// - Throws: The error of the secrets; then the user is still signed in.
+  /// Signs out: the phone deletes the user's session and keys at once, and the device leaves the
+  /// hub, so that the next user of this phone receives nothing meant for this one. If the backend
+  /// cannot be reached, it is informed later: at the next start, or before the next registration or
+  /// sign-in.
+  /// - Throws: The error of the secret store; then the user is still signed in.
   public func signOut() async throws {
     try unlock()
     try session?.save(to: secrets, as: DemoSession.leavingName)
@@ -208,8 +210,8 @@ public actor DemoApp {
     }
   }
 
-  /// Takes the device off the hub for a user who has signed out, and revokes their token.
-  /// - Throws: ``SecurePushClientError``: try again later.
+  /// Removes the device of a user who has signed out from the hub, and revokes their token.
+  /// - Throws: ``SecurePushClientError`` if it must be retried later.
   private func finishLeaving() async throws {
     try unlock()
     if leaving == nil {
@@ -223,7 +225,7 @@ public actor DemoApp {
           try await account.uninstall(former.installationID)
           try await account.signOut()
         } catch SecurePushClientError.notSignedIn, SecurePushClientError.refused {
-          // The sign-in is over, or the backend does not allow it: another try changes nothing.
+          // The sign-in has ended, or the backend refuses: a retry would change nothing.
         }
         try secrets.save(nil, as: DemoSession.leavingName)
       }
@@ -231,8 +233,8 @@ public actor DemoApp {
     try await leaving?.value
   }
 
-  /// The tutorial's button "Send push": a secure notification to oneself.
-  /// - Returns: Its id.
+  /// The tutorial's button "Send push": a secure notification to the user themselves.
+  /// - Returns: The id of the message.
   @discardableResult
   public func sendPush(_ payload: String? = nil) async throws -> String {
     try unlock()
@@ -242,24 +244,24 @@ public actor DemoApp {
 
   // MARK: Pushes
 
-  /// What messages are read with.
+  /// The inbox that reads messages.
   public var inbox: SecureInbox {
     let id = (try? unlock()) ?? newInstallationID
     return SecureInbox(installationID: id, secrets: secrets, backend: account)
   }
 
-  /// A notification arrives while the app is in the foreground: the tutorial shows its text over
-  /// the app.
-  /// - Returns: Whether that was done; otherwise the system is to show the notification as it is.
+  /// Called when a notification arrives while the app is in the foreground: the tutorial shows its
+  /// text over the app.
+  /// - Returns: Whether it was shown; otherwise the system should show the notification unchanged.
   public func willPresent(_ payload: Data) async -> Bool { await showAlert(payload) }
 
-  /// The person has tapped on a notification.
+  /// Called when the user has tapped a notification.
   public func didOpen(_ payload: Data) async { _ = await showAlert(payload) }
 
-  /// A push without anything to see has woken the app.
+  /// Called when a push without visible content has woken the app.
   public func didReceiveInBackground(_ payload: Data) async -> BackgroundResult {
     let result = await showNotification(payload)
-    // After the message, for which there are some thirty seconds.
+    // Registers after showing the message, which must be done within about thirty seconds.
     if isRegistrationOwed { try? await register() }
     return result
   }
@@ -290,32 +292,32 @@ public actor DemoApp {
   }
 }
 
-/// What the app needs of the system it runs on: iOS, or the virtual phone. Only this is different
-/// between them.
+/// The system functions that the app needs, implemented for iOS and for the virtual phone. This is
+/// the only difference between the two.
 public protocol DemoSystem: Sendable {
-  /// Asks the person for permission to show notifications, the first time only.
+  /// Asks the user for permission to show notifications, the first time only.
   func askForAuthorization() async throws -> Bool
-  /// Asks the push service for a device token; the answer comes as
+  /// Requests a device token from the push service; the result arrives as
   /// ``DemoApp/didRegister(deviceToken:)`` or ``DemoApp/didFailToRegister(_:)``.
   func registerForRemoteNotifications() async
-  /// Shows a text over the app: it is in the foreground.
+  /// Shows a text over the app, which is in the foreground.
   func showAlert(_ text: String) async
   /// Posts a local notification.
   ///
-  /// - Parameter userInfo: Belongs into the notification's `userInfo`: the app is handed it back,
-  ///   as ``DemoApp/willPresent(_:)`` when it is in the foreground, and as ``DemoApp/didOpen(_:)``
-  ///   when the person taps.
+  /// - Parameter userInfo: The notification's `userInfo`. The app gets it back as
+  ///   ``DemoApp/willPresent(_:)`` if it is in the foreground, and as ``DemoApp/didOpen(_:)`` if
+  ///   the user taps the notification.
   func showNotification(_ text: String, userInfo: [String: String]) async
   /// Prints a line for the developer, as the tutorial does.
   func log(_ line: String)
 }
 
-/// Where an app keeps its secrets: the keychain, in an access group that its notification service
-/// extension shares.
+/// The storage for an app's secrets: the keychain, in an access group shared with its notification
+/// service extension.
 public protocol SecretStore: Sendable {
-  /// - Returns: `nil` when nothing is kept under that name.
-  /// - Throws: The secrets cannot be read now, as before the phone's first unlock.
+  /// - Returns: `nil` if nothing is stored under that name.
+  /// - Throws: An error if the secrets cannot be read now, as before the phone's first unlock.
   func load(_ name: String) throws -> Data?
-  /// - Parameter data: `nil` forgets what is kept under that name.
+  /// - Parameter data: The data to store; `nil` deletes the entry.
   func save(_ data: Data?, as name: String) throws
 }

@@ -7,11 +7,11 @@ public struct DemoRegistration: Sendable {
 
   public init(client: NotificationHubClient) { self.client = client }
 
-  /// Registers the device, then reads back what the hub has kept. May be repeated: the app does so
-  /// at every start.
+  /// Registers the device, then reads back the installation that the hub stored. Idempotent: the
+  /// app does this at every start.
   ///
-  /// - Throws: ``DemoRegistrationError`` when the hub keeps something else than it was told, and
-  ///   whatever the client throws.
+  /// - Throws: ``DemoRegistrationError`` if the hub stored something else, and the errors of the
+  ///   client.
   @discardableResult
   public func register(_ device: DemoDevice) async throws -> Installation {
     let wanted = device.installation
@@ -23,13 +23,13 @@ public struct DemoRegistration: Sendable {
     return kept
   }
 
-  /// Takes the device off the hub.
+  /// Removes the device from the hub.
   public func unregister(_ device: DemoDevice) async throws {
     try await client.delete(installation: device.installationID)
   }
 }
 
-/// The hub returned another installation than the one it had been given.
+/// The hub returned another installation than the one it was given.
 public struct DemoRegistrationError: LocalizedError, Hashable, CustomStringConvertible {
   public let installationID: String
 
@@ -40,19 +40,18 @@ public struct DemoRegistrationError: LocalizedError, Hashable, CustomStringConve
   }
 }
 
-/// The phone of the tutorial: it knows the token that Apple gave it, and how it wants to be
-/// reached.
+/// The tutorial's phone, with its device token, tags and templates.
 public struct DemoDevice: Hashable, Sendable {
   /// The tutorial's tag.
   public static let tags: [Tag] = ["12345"]
-  /// The tutorial's template, by the tutorial's name.
+  /// The tutorial's template, under the tutorial's name.
   public static let templates = [
     "genericTemplate": PushTemplate(body: #"{"aps":{"alert":"$(message)"}}"#)
   ]
 
-  /// Kept by the app for as long as it is installed: on iOS `identifierForVendor`.
+  /// The id that the app keeps while it is installed: on iOS `identifierForVendor`.
   public let installationID: String
-  /// As the system passed it to the app.
+  /// The token that the system passed to the app.
   public let deviceToken: Data
   public var tags: [Tag]
   public var templates: [String: PushTemplate]
@@ -67,7 +66,7 @@ public struct DemoDevice: Hashable, Sendable {
     self.templates = templates
   }
 
-  /// What the hub is told.
+  /// The installation to register.
   public var installation: Installation {
     Installation(
       installationID: installationID, platform: .apns, pushChannel: .apns(deviceToken),

@@ -2,24 +2,24 @@ import Foundation
 import NotificationHubs
 import SecurePush
 
-/// Who is signed in, kept with the app's secrets so that a push that comes while the app is not
-/// running can be read.
+/// The signed-in user, stored with the app's secrets so that a push can be read that arrives while
+/// the app is not running.
 struct DemoSession: Codable, Sendable {
-  /// The name under which the device's ``SealingKeyRing`` is kept.
+  /// The name under which the device's ``SealingKeyRing`` is stored.
   static let keysName = "sealing-keys"
-  /// The name of a session that the app has left and the backend may not know of yet.
+  /// The name of a session that has ended in the app but perhaps not at the backend.
   static let leavingName = "leaving"
   private static let name = "session"
   private static let installationName = "installation-id"
 
   let installationID: String
   let backend: URL
-  /// In place of the password, which is kept nowhere.
+  /// The token that replaces the password, which is not stored anywhere.
   var token: SignInToken
 
   /// - Parameters:
-  ///   - secrets: Keep the token that takes this one's place.
-  ///   - name: The session's in the secrets.
+  ///   - secrets: The store for tokens that replace this one.
+  ///   - name: The name of the session in the store.
   func client(
     _ transport: any HTTPTransport, secrets: any SecretStore, as name: String = name
   ) -> SecurePushClient {
@@ -28,7 +28,7 @@ struct DemoSession: Codable, Sendable {
       backend: backend,
       credentials: .token(token) { renewed in
         let former = await latest.replace(with: renewed)
-        // Meanwhile the user may have signed out, or somebody else in.
+        // In the meantime the user may have signed out, or another user may have signed in.
         guard var session = try Self.load(from: secrets, as: name),
           session.token.user == former.user, session.token.refreshToken == former.refreshToken
         else { return }
@@ -37,19 +37,19 @@ struct DemoSession: Codable, Sendable {
       }, transport: transport)
   }
 
-  /// The token that a client was given last.
+  /// The latest token of a client.
   private actor LatestToken {
     private var token: SignInToken
     init(_ token: SignInToken) { self.token = token }
 
-    /// - Returns: The former one.
+    /// - Returns: The previous token.
     func replace(with renewed: SignInToken) -> SignInToken {
       defer { token = renewed }
       return token
     }
   }
 
-  /// - Returns: `nil` when nobody is signed in, or what is kept makes no sense.
+  /// - Returns: `nil` if no user is signed in, or the stored data is invalid.
   static func load(from secrets: any SecretStore, as name: String = name) throws -> DemoSession? {
     guard let data = try secrets.load(name) else { return nil }
     return try? JSONDecoder().decode(DemoSession.self, from: data)
@@ -59,15 +59,15 @@ struct DemoSession: Codable, Sendable {
     try secrets.save(try JSONEncoder().encode(self), as: name)
   }
 
-  /// The device's id, and who is signed in, as an earlier start of the app, or its earlier
-  /// installation, has left them.
+  /// Restores the device's id and the session from an earlier run or installation of the app.
   ///
-  /// - Parameter new: The id of a device without one, kept from now on.
-  /// - Throws: The secrets cannot be read or written, as before the phone's first unlock.
+  /// - Parameter new: The id for a device without one, stored from then on.
+  /// - Throws: An error if the secrets cannot be read or written, as before the phone's first
+  ///   unlock.
   static func restore(
     from secrets: any SecretStore, orElse new: String
   ) throws -> (installationID: String, session: DemoSession?) {
-    // A sign-out that the app did not live to finish.
+    // A sign-out that was interrupted.
     if try secrets.load(leavingName) != nil { try forget(in: secrets) }
     let id = try installationID(in: secrets, orElse: new)
     return (id, try load(from: secrets))
@@ -81,7 +81,7 @@ struct DemoSession: Codable, Sendable {
     {
       return id
     }
-    // A version before kept the id with the session only, and there the password too.
+    // An earlier version stored the id only within the session, along with the password.
     let old = try secrets.load(name).flatMap {
       try? JSONDecoder().decode(OldSession.self, from: $0)
     }
@@ -96,7 +96,7 @@ struct DemoSession: Codable, Sendable {
     let password: String?
   }
 
-  /// Forgets who was signed in, and what was sealed for them can be opened with.
+  /// Deletes the session, and the keys that open payloads sealed for its user.
   static func forget(in secrets: any SecretStore) throws {
     try secrets.save(nil, as: keysName)
     try secrets.save(nil, as: name)

@@ -1,7 +1,7 @@
 public import Foundation
 public import NotificationHubs
 
-/// What the app has to be told: the tutorial's `devsettings.plist`.
+/// The app's settings: the tutorial's `devsettings.plist`.
 ///
 /// Either the tutorial's four keys, `notificationHubNamespace` (a namespace of the public cloud, or
 /// a whole host name such as `contoso.servicebus.chinacloudapi.cn` for another),
@@ -9,7 +9,7 @@ public import NotificationHubs
 /// and `notificationHubName`, which also reaches a hub that is not Azure's. `backendURL` names the
 /// app backend; with it alone the app needs no key of the hub at all.
 public struct DemoSettings: Hashable, Sendable {
-  /// The hub, and a key that lets a device register; `nil` when the backend registers it.
+  /// The hub and a key with which a device can register; `nil` if the backend registers it.
   public let connection: ConnectionString?
   public let hub: String
   /// `nil` for an app without sign-in.
@@ -21,8 +21,8 @@ public struct DemoSettings: Hashable, Sendable {
     self.backend = backend
   }
 
-  /// Reads a property list.
-  /// - Throws: ``DemoSettingsError`` with the key that is missing or wrong.
+  /// Parses a property list.
+  /// - Throws: ``DemoSettingsError`` with the key that is missing or invalid.
   public init(propertyList: Data) throws {
     guard
       let values = try? PropertyListSerialization.propertyList(from: propertyList, format: nil)
@@ -68,7 +68,7 @@ public struct DemoSettings: Hashable, Sendable {
   }
 }
 
-/// What is wrong with the settings.
+/// The error for invalid settings.
 public struct DemoSettingsError: LocalizedError, Hashable, CustomStringConvertible {
   public let description: String
   public var errorDescription: String? { description }

@@ -3,30 +3,31 @@ public import NotificationHubs
 import SecurePush
 import Wire
 
-/// Turns a push into what the person may read: opens the sealed payload on the device, or fetches
-/// the payload from the backend. The app and its notification service extension use the same.
+/// Turns a push into readable text: opens the sealed payload on the device, or fetches the payload
+/// from the backend. Both the app and its notification service extension use it.
 public struct SecureInbox: Sendable {
-  /// Where a notification's `userInfo` keeps the text that was opened or fetched for it. A message
-  /// that may be read once cannot be fetched again when the person taps.
+  /// The key in a notification's `userInfo` under which the text that was opened or fetched is
+  /// stored. A message that may be read only once cannot be fetched again on a tap.
   private static let textKey = "PushDemo.text"
 
-  /// What the `userInfo` of a notification with this text has, beside the push's own members if
-  /// there are any: the app shows the same when the notification is tapped.
+  /// The `userInfo` of a notification with this text, to be added to the push's own members if
+  /// there are any: the app shows the same text when the notification is tapped.
   public static func userInfo(showing text: String) -> [String: String] { [textKey: text] }
 
-  /// The same for a general text: the app fetches the message when the notification is tapped.
+  /// The `userInfo` of a notification with a general text: the app fetches the message when it is
+  /// tapped.
   static func userInfo(fetching payload: Data) -> [String: String] {
     SecureMessage(payload: payload).map { [SecureMessage.idName: $0.id] } ?? [:]
   }
 
-  /// What came of a secure message.
+  /// The content of a secure message.
   public enum Content: Hashable, Sendable {
-    /// - Parameter offline: It was opened on the device; nobody was asked.
+    /// - Parameter offline: Whether it was opened on the device, without a request.
     case text(String, offline: Bool)
-    /// The payload could not be had: there is no valid sign-in, or no connection. Show this and let
-    /// the person open the app.
+    /// The payload is unavailable for lack of a valid sign-in or a connection. Show this text and
+    /// let the user open the app.
     case generic(String)
-    /// The message is not this user's, or is over: show nothing.
+    /// The message is not this user's, or has expired: show nothing.
     case none
   }
 
@@ -34,15 +35,15 @@ public struct SecureInbox: Sendable {
   private let secrets: any SecretStore
   private let backend: SecurePushClient?
 
-  /// - Parameter backend: `nil` when nobody is signed in.
+  /// - Parameter backend: `nil` if no user is signed in.
   init(installationID: String, secrets: any SecretStore, backend: SecurePushClient?) {
     self.installationID = installationID
     self.secrets = secrets
     self.backend = backend
   }
 
-  /// The inbox of the user who is signed in to the app, for its notification service extension.
-  /// - Returns: `nil` when nobody is, or the secrets cannot be read.
+  /// The inbox of the app's signed-in user, for its notification service extension.
+  /// - Returns: `nil` if no user is signed in, or the secrets cannot be read.
   public init?(
     secrets: any SecretStore, transport: any HTTPTransport = URLSessionTransport.shared
   ) {
@@ -52,8 +53,8 @@ public struct SecureInbox: Sendable {
       backend: session.client(transport, secrets: secrets))
   }
 
-  /// - Parameter payload: The push's, or the `userInfo` of its notification; JSON.
-  /// - Returns: `nil` when it is no secure message: show it as it is.
+  /// - Parameter payload: The payload of the push, or the `userInfo` of its notification, as JSON.
+  /// - Returns: `nil` if it is not a secure message: show it unchanged.
   public func content(of payload: Data) async -> Content? {
     if case .string(let text)? = (try? JSONValue.parse(payload))?[Self.textKey] {
       return .text(text, offline: true)
@@ -72,8 +73,8 @@ public struct SecureInbox: Sendable {
     }
   }
 
-  /// - Returns: `nil` when the payload has to be fetched: this device has lost its key, or somebody
-  ///   has tampered with the push.
+  /// - Returns: `nil` if the payload must be fetched: this device has lost its key, or the push was
+  ///   tampered with.
   private func open(_ sealed: SealedPayload, id: String) -> String? {
     guard let stored = try? secrets.load(DemoSession.keysName),
       let ring = try? SealingKeyRing(storage: stored),

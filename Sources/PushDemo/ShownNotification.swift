@@ -2,23 +2,23 @@ public import Foundation
 import NotificationHubs
 import Wire
 
-/// What a phone shows of a payload that APNs brought it.
+/// The parts of an APNs payload that a phone shows.
 ///
 /// - SeeAlso: Apple, "Generating a remote notification", the tables of keys.
 public struct ShownNotification: Hashable, Sendable {
   public let title: String?
   public let subtitle: String?
-  /// The text: what the tutorial app puts into its alert.
+  /// The text, which the tutorial app shows in its alert.
   public let body: String?
-  /// The number on the app's icon; 0 takes it away, `nil` leaves it.
+  /// The number at the app's icon; 0 removes it, `nil` leaves it unchanged.
   public let badge: Int?
   /// The name of a sound file, or `default`.
   public let sound: String?
-  /// The app is to be woken in the background.
+  /// Whether the app is woken in the background.
   public let wakesApp: Bool
 
   /// - Parameter payload: The JSON of the notification.
-  /// - Returns: `nil` when it is no JSON object with an object `aps`.
+  /// - Returns: `nil` if it is not a JSON object with an object `aps`.
   public init?(payload: Data) {
     guard let document = try? JSONValue.parse(payload), let aps = document.member("aps"),
       case .object = aps
@@ -40,25 +40,26 @@ public struct ShownNotification: Hashable, Sendable {
     wakesApp = aps.member("content-available")?.scalarText == "1"
   }
 
-  /// Whether the person sees or hears anything.
+  /// Whether the notification can be seen or heard.
   public var isVisible: Bool {
     title != nil || subtitle != nil || body != nil || badge != nil || sound != nil
   }
 
-  /// Title, subtitle and body on one line: what a terminal prints for it.
+  /// Title, subtitle and body on one line, for printing in a terminal.
   public var summary: String {
     [title, subtitle, body].compactMap(\.self).filter { !$0.isEmpty }.joined(separator: " – ")
   }
 }
 
 extension JSONValue {
-  /// The member of exactly this name: Apple's keys do not ignore letter case.
+  /// The member with exactly this name: Apple's keys are case-sensitive.
   fileprivate func member(_ name: String) -> JSONValue? {
     guard case .object(let members) = self else { return nil }
     return members.last { $0.name == name }?.value
   }
 
-  /// A text of an alert; without it the key of its translation, which only the app could look up.
+  /// A text of an alert; if it is absent, the key of its localization, which only the app could
+  /// resolve.
   fileprivate func text(or key: String, for name: String) -> String? {
     if case .string(let text)? = member(name) { return text }
     if case .string(let text)? = member(key) { return text }
@@ -66,8 +67,8 @@ extension JSONValue {
   }
 }
 
-/// Texts that wait for their turn to be shown over the app: iOS drops an alert that is presented
-/// while another is up, or before the screen is.
+/// A queue of texts to show over the app: iOS drops an alert that is presented while another is
+/// shown, or before the screen has appeared.
 public struct AlertQueue: Sendable {
   private var waiting: [String] = []
   private var isShowing = false
@@ -75,23 +76,23 @@ public struct AlertQueue: Sendable {
 
   public init() {}
 
-  /// - Returns: What to present now.
+  /// - Returns: The text to present now, if any.
   public mutating func add(_ text: String) -> String? {
     waiting.append(text)
     return next()
   }
 
-  /// The screen has appeared, or gone.
-  /// - Returns: What to present now.
+  /// Records that the screen has appeared or disappeared.
+  /// - Returns: The text to present now, if any.
   public mutating func screen(isThere: Bool) -> String? {
     hasScreen = isThere
-    // An alert goes with its screen.
+    // An alert disappears with its screen.
     if !isThere { isShowing = false }
     return next()
   }
 
-  /// The person has closed the alert.
-  /// - Returns: What to present now.
+  /// Records that the user has closed the alert.
+  /// - Returns: The text to present now, if any.
   public mutating func closed() -> String? {
     isShowing = false
     return next()
