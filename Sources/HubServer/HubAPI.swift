@@ -3,20 +3,21 @@ package import HTTPServer
 package import HubCore
 import NotificationHubs
 
-/// The REST API: translates requests into calls of `HubService`, and what these return or throw
-/// into the replies that clients of Azure Notification Hubs expect (docs/protocol/rest.md).
+/// The REST API: translates requests into calls of `HubService`, and their results and errors into
+/// the replies that clients of Azure Notification Hubs expect (docs/protocol/rest.md).
 ///
-/// In this order: token (401), path and method (404, 405), right (403), hub (404), `api-version`
-/// (400), and only then what the operation itself finds wrong.
+/// Checks happen in this order: token (401), path and method (404, 405), right (403), hub (404),
+/// `api-version` (400), and then those of the operation itself.
 package struct HubAPI: HTTPHandler {
-  /// Answers 200 without a token while the server serves. No hub's name can begin with `$`.
+  /// The path that returns 200 without a token while the server is running. No hub name can begin
+  /// with `$`.
   package static let healthPath = "/$health"
 
   let service: HubService
   let configuration: HubAPIConfiguration
-  /// `nil` tells nobody anything.
+  /// The pages about the server itself; `nil` disables them.
   let observer: HubObserver?
-  /// `nil`: nobody comes with a cookie.
+  /// The sign-in of operators; `nil` disables cookies.
   let signIn: OperatorSignIn?
 
   package init(
@@ -44,7 +45,7 @@ package struct HubAPI: HTTPHandler {
     to request: HTTPRequest, replies: Replies, note: inout RequestNote
   ) async -> HTTPResponse {
     do {
-      // Before anything else looks at the path: two readers could understand two resources.
+      // Checked before anything else reads the path: two readers could otherwise see two resources.
       if request.target.hasDotSegment { throw HubFailure.dotSegment }
       if let response = try await observe(request, replies: replies) {
         note.operation = "observe"
@@ -67,14 +68,15 @@ package struct HubAPI: HTTPHandler {
     } catch let failure as HubFailure {
       return replies.failure(failure)
     } catch {
-      // The error itself is not shown: its text could hold anything.
+      // The error is not part of the reply, since its text could contain anything.
       return replies.failure(
         HubFailure(
           status: 500, message: "The server was unable to process the request; try again later"))
     }
   }
 
-  /// 401 without a good token, before the body is read; an operator's cookie is looked at later.
+  /// Refuses with 401 before the body is read if there is no valid token; an operator's cookie is
+  /// checked later.
   package func look(atHead head: HTTPRequest) -> HTTPHeadLook {
     guard [.put, .post, .patch].contains(head.method), !head.target.hasDotSegment,
       signIn == nil || head.headers["Cookie"] == nil || head.headers["Authorization"] != nil,
@@ -118,27 +120,27 @@ package struct HubAPI: HTTPHandler {
   }
 }
 
-/// What is known of a request when it is answered.
+/// The facts about a request that are known when it is answered.
 struct RequestNote {
-  /// `nil` for one that nobody understood, or that was refused before.
+  /// The operation; `nil` if the request was not understood, or was refused earlier.
   var operation: String?
-  /// The caller's token, or cookie, was good.
+  /// Whether the caller's token or cookie was valid.
   var isKnown = false
   var hub: String?
-  /// What the activity log is to tell of it; `nil` for what changes nothing.
+  /// The entry for the activity log; `nil` if the request changes nothing.
   var activity: ActivityNote?
 }
 
 extension HubAPI {
-  /// Counts a reply and logs it: a fault of ours as a warning, a refusal as information, the rest
-  /// for debugging. Of many refusals not each has a line.
+  /// Counts a reply and logs it: a server error as a warning, a refusal as information, anything
+  /// else for debugging. The number of refusals logged is limited.
   func finished(
     _ request: HTTPRequest, _ response: HTTPResponse, _ note: RequestNote, _ replies: Replies,
     since start: ContinuousClock.Instant
   ) {
     guard let observer else { return }
     let seconds = start.duration(to: .now) / .seconds(1)
-    // Nobody hears what is said to who has left: 499, as nginx has it.
+    // Nobody receives the reply after the client has left: 499, as in nginx.
     let status = Task.isCancelled ? 499 : response.status.rawValue
     service.dispatcher.metrics.replied(status: status, seconds: seconds)
     let level: LogLevel = status >= 500 ? .warning : status >= 400 ? .info : .debug
@@ -165,7 +167,7 @@ extension HubFailure {
     status: 400, message: "The path has a segment '.' or '..', which no id or name can be")
 }
 
-/// 405 with the methods that would do.
+/// 405 with the allowed methods.
 struct MethodRefusal: Error {
   let allowed: String
   let failure = HubFailure(
@@ -176,26 +178,27 @@ struct MethodRefusal: Error {
   }
 }
 
-/// What the REST API needs to know about where it is served.
+/// The settings of the REST API.
 package struct HubAPIConfiguration: Sendable {
-  /// Names, besides the one in a request's `Host` header, under which clients may have signed their
-  /// tokens: those a proxy in front answers to (docs/protocol/sas.md, section 4.1). Without port.
+  /// Further names under which clients may have signed their tokens, besides the one in a request's
+  /// `Host` header: those of a proxy in front of the server (docs/protocol/sas.md, section 4.1).
+  /// Without port.
   package var publicHosts: [String] = []
-  /// The scheme of the URLs that replies carry: `https` when a proxy in front speaks TLS. `nil`
-  /// takes that of the listener that a request came to.
+  /// The scheme of the URLs in replies: `https` if a proxy in front terminates TLS. `nil` uses that
+  /// of the listener that received the request.
   package var publicScheme: String?
-  /// The name of the namespace that the hubs belong to; `nil` takes it from the request's host.
+  /// The name of the namespace; `nil` takes it from the request's host.
   package var namespace: String?
   /// The value of the `Server` header.
   package var serverName = "Belfry"
 
   package init() {}
 
-  /// The largest body of any request, in bytes: a batch of a thousand devices, whatever their
+  /// The maximum body of any request, in bytes: fits a batch of a thousand devices with any
   /// handles. A notification has its own, smaller limit.
   package static let maxBodyBytes = 1024 * 1024
 
-  /// The listener's limits that suit this API; host and port remain to be set.
+  /// The listener limits suitable for this API; host and port remain to be set.
   package static var listener: HTTPConfiguration {
     var configuration = HTTPConfiguration()
     configuration.maxBodyBytes = maxBodyBytes

@@ -1,20 +1,20 @@
 package import HTTPServer
 import HubCore
 
-/// A page that subscribes the browser it is opened in, sends to it and shows what arrives; under
-/// ``path``, in front of the hub's own API. For development.
+/// A page for development that subscribes the browser that shows it, sends to it and displays what
+/// arrives; served under ``path``, before the hub's own API.
 ///
-/// Anyone who opens the page gets a token for listening. So it answers only to this machine's own
-/// names, and what is more than a file only to pages of its own origin: no page from elsewhere, nor
-/// a name that somebody points at this machine, gets at it.
+/// Anyone who opens the page gets a token for listening. Therefore it is served only under this
+/// machine's own names, and everything but static files only to pages of its own origin: neither a
+/// page from elsewhere nor a foreign name that resolves to this machine gets access.
 package struct BrowserPage: HTTPHandler {
-  /// No hub's name can begin with `$`.
+  /// The path of the page. No hub name can begin with `$`.
   package static let path = "/$browser/"
 
   private let router: HTTPRouter
   private let next: any HTTPHandler
 
-  /// - Parameter next: Answers what is not the page's.
+  /// - Parameter next: The handler for all other requests.
   package init(desk: any BrowserPageDesk, next: any HTTPHandler) {
     router = Self.router(BrowserPageCalls(desk: desk))
     self.next = next
@@ -66,7 +66,7 @@ package struct BrowserPage: HTTPHandler {
     }
     if let index = WebFile.browserPage["index.html"] {
       router.on(.get, Self.path) { request, _ in
-        // Without the slash the page's own addresses would lead elsewhere.
+        // Without the trailing slash the page's relative URLs would resolve elsewhere.
         request.target.rawPath.last == UInt8(ascii: "/")
           ? index.response(to: request)
           : HTTPResponse(HTTPStatus(rawValue: 308), headers: ["Location": Self.path])
@@ -77,8 +77,8 @@ package struct BrowserPage: HTTPHandler {
 
   // MARK: Who may
 
-  /// Refuses what does not come by one of this machine's own names: a page from elsewhere can have
-  /// its own name lead here ("DNS rebinding").
+  /// Refuses requests that are not addressed to one of this machine's own names, since a foreign
+  /// page can have its name resolve to this machine ("DNS rebinding").
   private static func refusal(of request: HTTPRequest) -> HTTPResponse? {
     request.isAddressedToLoopback
       ? nil

@@ -1,7 +1,7 @@
 import HTTPServer
 import HubCore
 
-/// What the page's scripts call: JSON in, JSON out.
+/// The calls of the page's scripts: JSON in, JSON out.
 struct BrowserPageCalls: Sendable {
   let desk: any BrowserPageDesk
 
@@ -26,8 +26,8 @@ struct BrowserPageCalls: Sendable {
     return HTTPResponse(.noContent)
   }
 
-  /// Goes on where the page's line broke (`Last-Event-ID`), or where its last visit ended
-  /// (`after`).
+  /// Resumes after the event at which the page's connection broke (`Last-Event-ID`) or its last
+  /// visit ended (`after`).
   func messages(_ request: HTTPRequest, of id: String) async throws -> HTTPResponse {
     let position = request.headers["Last-Event-ID"] ?? request.target.queryItem("after")?.value
     let events = desk.messages(of: try await require(id), after: position.flatMap { Int($0) })

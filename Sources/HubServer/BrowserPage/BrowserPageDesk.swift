@@ -1,42 +1,44 @@
 package import HTTPServer
 
-/// What the browser page asks of the program that serves it.
+/// The functions that the browser page needs from the program that serves it.
 ///
-/// What it throws as ``HubFailure`` the page shows; of anything else it only learns that it failed.
+/// The page shows the text of a ``HubFailure``; of any other error it learns only that the call
+/// failed.
 package protocol BrowserPageDesk: Sendable {
   /// - Parameters:
   ///   - host: The `Host` header: host and port.
-  ///   - isSecure: Whether the page came over TLS.
+  ///   - isSecure: Whether the page was loaded over TLS.
   func settings(host: String, isSecure: Bool) async throws -> BrowserPageSettings
 
-  /// Subscribes at the push service of this machine.
+  /// Subscribes at the local push service.
   func subscribe(_ wanted: LocalSubscription.Wanted) async throws -> LocalSubscription
-  /// - Returns: `nil` when that push service has no such subscription, or not any more.
+  /// - Returns: `nil` if the push service does not have, or no longer has, the subscription.
   func subscription(_ id: String) async throws -> LocalSubscription?
   func unsubscribe(_ id: String) async throws
-  /// What is pushed to a subscription, encrypted as it came: events named `push`. What came while
-  /// nobody listened comes first. An event `ended` is the last, when the push service has ended the
-  /// subscription or replaced its endpoint.
+  /// The pushes to a subscription, still encrypted, as events named `push`. Pushes that arrived
+  /// while there was no listener come first. The final event `ended` says that the push service has
+  /// ended the subscription or replaced its endpoint.
   ///
-  /// - Parameter after: The id of the last event that the page has, when its line broke.
+  /// - Parameter after: The id of the last event that the page received before its connection
+  ///   broke.
   func messages(
     of subscription: LocalSubscription, after: Int?
   ) -> AsyncThrowingStream<ServerSentEvent, any Error>
 
-  /// Sends a template notification to one installation, and waits for what becomes of it.
+  /// Sends a template notification to one installation, and waits for its outcome.
   func push(_ wanted: BrowserPush) async throws -> BrowserPush.Report
 }
 
-/// What the page needs to know.
+/// The settings of the page.
 package struct BrowserPageSettings: Sendable, Encodable {
   package let hub: String
-  /// A shared access signature for listening, as the `Authorization` header carries it.
+  /// A shared access signature for listening, as sent in the `Authorization` header.
   package let token: String
-  /// When ``token`` ends, in Unix seconds.
+  /// The expiry of ``token``, in Unix seconds.
   package let expiresAt: Int
-  /// The public key of the hub's Web Push credential, base 64 URL: 87 characters.
+  /// The public key of the hub's Web Push credential, 87 characters of base64url.
   package let vapidPublicKey: String
-  /// Whether there is a push service on this machine.
+  /// Whether this machine has a push service.
   package let localPush: Bool
 
   package init(
@@ -50,24 +52,25 @@ package struct BrowserPageSettings: Sendable, Encodable {
   }
 }
 
-/// A subscription at the push service of this machine. The private key stays in the browser.
+/// A subscription at the local push service. The private key stays in the browser.
 package struct LocalSubscription: Sendable, Encodable {
   private enum CodingKeys: CodingKey { case id, endpoint }
 
   package struct Wanted: Sendable, Decodable {
-    /// The browser's public key, base 64 URL.
+    /// The browser's public key in base64url.
     package let p256dh: String
-    /// The secret, base 64 URL.
+    /// The authentication secret in base64url.
     package let auth: String
-    /// The one sender that may push: `applicationServerKey` of the Push API, base 64 URL.
+    /// The only sender that may push: the `applicationServerKey` of the Push API, in base64url.
     package let vapidPublicKey: String
   }
 
-  /// Names this endpoint too: when the push service replaces it, there is no such subscription.
+  /// The id of the subscription and its endpoint: once the push service replaces the endpoint, the
+  /// id is unknown.
   package let id: String
-  /// Where the hub pushes to.
+  /// The URL to which the hub pushes.
   package let endpoint: String
-  /// The id of the last event so far; not for the page.
+  /// The id of the last event so far; not sent to the page.
   package let lastEvent: Int
 
   package init(id: String, endpoint: String, lastEvent: Int = 0) {
@@ -77,12 +80,12 @@ package struct LocalSubscription: Sendable, Encodable {
   }
 }
 
-/// A push that the page asks for.
+/// A push requested by the page.
 package struct BrowserPush: Sendable, Decodable {
   package struct Report: Sendable, Encodable {
-    /// Whether the push service took it.
+    /// Whether the push service accepted it.
     package let ok: Bool
-    /// What became of it, for people.
+    /// The outcome in words for people.
     package let text: String
 
     package init(ok: Bool, text: String) {
@@ -92,6 +95,6 @@ package struct BrowserPush: Sendable, Decodable {
   }
 
   package let installationId: String
-  /// What stands for `$(message)` in templates.
+  /// The value of `$(message)` in templates.
   package let message: String
 }

@@ -1,17 +1,17 @@
 package import Foundation
 import HTTPClient
 
-/// An address that the operator's rules allow.
+/// An address permitted by the operator's rules.
 struct JobAddress: Hashable, Sendable {
   var url: String
   let host: String
-  /// Whether the host may lead to a public address only.
+  /// Whether the host may resolve to public addresses only.
   let isPublicOnly: Bool
 }
 
 /// One entry of the setting `jobHosts`.
 private struct JobHostRule {
-  /// In lower case, without brackets; begins with a dot where it stands for what is below it.
+  /// The name in lower case, without brackets; a leading dot stands for all hosts below the domain.
   let name: String
   let port: UInt16?
 
@@ -35,30 +35,30 @@ private struct JobHostRule {
     HTTPAddress.isHost(host, in: CollectionOfOne(name))
   }
 
-  /// The operator has named the very machine: what its name leads to is theirs to know.
+  /// Whether the operator named the exact machine, whose address is then not checked.
   private var isExact: Bool {
     !name.hasPrefix(".") && (port != nil || name == "localhost" || IPAddress(name) != nil)
   }
 
   var isPublicOnly: Bool { !isExact }
 
-  /// Whether scheme and port are allowed.
+  /// Whether scheme and port are permitted.
   func allows(_ address: HTTPAddress) -> Bool {
     if isExact { return port.map { $0 == address.port } ?? true }
     return address.scheme == "https" && address.port == port ?? 443
   }
 }
 
-/// A place that a job may use, found from a URI that a client has named.
+/// A resolved location that a job may use, from a URI given by a client.
 enum JobPlace: Hashable, Sendable {
   case remote(JobAddress)
-  /// An absolute path inside the directory that the operator has named, links resolved.
+  /// An absolute path inside the directory configured by the operator, with links resolved.
   case file(String)
 }
 
 extension JobConfiguration {
-  /// The file that an import reads.
-  /// - Throws: ``JobFault`` for a place that the operator has not allowed.
+  /// Resolves the file that an import reads.
+  /// - Throws: ``JobFault`` for a location that the operator has not permitted.
   func input(_ uri: String) throws(JobFault) -> JobPlace {
     guard try Self.scheme(of: uri, member: "ImportFileUri") == "file" else {
       return .remote(try remote(uri, path: nil))
@@ -66,9 +66,9 @@ extension JobConfiguration {
     return .file(try file(uri, path: nil))
   }
 
-  /// A file of results in the container that a job names.
-  /// - Parameter path: Below the container; segments need no encoding.
-  /// - Throws: ``JobFault`` for a place that the operator has not allowed.
+  /// Resolves a result file in the container of a job.
+  /// - Parameter path: The path below the container, whose segments need no encoding.
+  /// - Throws: ``JobFault`` for a location that the operator has not permitted.
   func output(_ uri: String, path: String) throws(JobFault) -> JobPlace {
     guard try Self.scheme(of: uri, member: "OutputContainerUri") == "file" else {
       return .remote(try remote(uri, path: path))
@@ -89,7 +89,7 @@ extension JobConfiguration {
     return scheme
   }
 
-  /// - Parameter path: Added to the URI's own.
+  /// - Parameter path: A path to append to that of the URI.
   private func remote(_ uri: String, path: String?) throws(JobFault) -> JobAddress {
     var text = uri.prefix { $0 != "#" }
     if let path {
@@ -98,7 +98,7 @@ extension JobConfiguration {
       while text.last == "/" { text.removeLast() }
       text = "\(text)/\(path)\(query)"
     }
-    // Read by the reader that sends, so that what is checked is what is called.
+    // Parsed by the parser that the transfer uses, so that the URI checked is the one called.
     guard let address = HTTPAddress(String(text)) else {
       throw JobFault("a URI of the job has no host, names a user, or cannot be read")
     }
@@ -132,15 +132,15 @@ extension JobConfiguration {
     let root = directory.resolvingSymlinksInPath().standardizedFileURL.path
     var named = parts.path
     if let path { named += "/" + path }
-    // A name that steps up has no business here, whatever it would come out at.
+    // A path with parent references is refused, wherever it leads.
     guard named.hasPrefix("/"), !named.split(separator: "/").contains(".."),
       !named.utf8.contains(0)
     else { throw outside }
     var target = URL(fileURLWithPath: named).standardizedFileURL
-    // What is not there yet cannot be a link; the nearest thing that is there decides.
+    // A missing file cannot be a link; the nearest existing ancestor decides.
     var missing: [String] = []
     while !FileManager.default.fileExists(atPath: target.path), target.path != "/" {
-      // A link to nowhere does not exist to FileManager, and would be written through.
+      // FileManager reports a dangling link as missing, but writing would follow it.
       if (try? FileManager.default.destinationOfSymbolicLink(atPath: target.path)) != nil {
         throw outside
       }
@@ -154,39 +154,39 @@ extension JobConfiguration {
   }
 }
 
-/// Where jobs may read and write, and how they go about it.
+/// The locations that jobs may read and write, and their limits.
 package struct JobConfiguration: Sendable {
-  /// The directory for the working files of jobs under way; made when it is missing.
+  /// The directory for the working files of running jobs; created if it is missing.
   package var workspace: URL
-  /// The hosts that jobs may fetch from and write to; none unless an operator names them. `host`
-  /// and `*.suffix` (every host below a domain) by HTTPS at its own port and at public addresses
-  /// only; `host:port`, an IP address and `localhost` wherever that is, by HTTP, too.
+  /// The hosts that jobs may fetch from and write to; none by default. `host` and `*.suffix` (every
+  /// host below a domain) allow HTTPS at its default port and public addresses only; `host:port`,
+  /// an IP address and `localhost` allow any address, and HTTP too.
   package var allowedHosts: [String] = []
-  /// PEM certificates trusted beside the system's store.
+  /// PEM certificates trusted in addition to the system's store.
   package var extraAnchorsPEM: [UInt8] = []
-  /// The directory in which `file:` URIs must lie; `nil` allows none.
+  /// The directory that must contain `file:` URIs; `nil` permits none.
   package var directory: URL?
-  /// The name of the namespace, with which the paths of results begin.
+  /// The name of the namespace, the first component of result paths.
   package var namespace = "belfry"
-  /// How long a job waits before it starts, so that a client that reads it right after submitting
-  /// finds it as the service shows it then: not yet running.
+  /// The delay before a job starts, so that a client that reads it right after submitting finds it
+  /// as the service shows it then: not yet running.
   package var startDelay = Duration.seconds(1)
-  /// Lines, or registrations, between two checkpoints.
+  /// The number of lines or registrations between two checkpoints.
   package var batch = 256
-  /// The largest file that is fetched, in bytes.
+  /// The maximum size of a fetched file, in bytes.
   package var maximumInput: Int64 = 16 << 30
-  /// The longest line of an import, in bytes: the longest body of a request.
+  /// The maximum length of an import line, in bytes: that of a request body.
   package var maximumLine = HubAPIConfiguration.maxBodyBytes
-  /// How often a fetch or a write is tried before the job fails.
+  /// The number of attempts to fetch or write before the job fails.
   package var attempts = 4
 
   package init(workspace: URL) { self.workspace = workspace }
 }
 
-/// Why a job cannot go on; its text stands in the job.
+/// The error that ends a job; its text is shown in the job.
 struct JobFault: Error, Hashable, CustomStringConvertible {
   let description: String
-  /// Another try may help.
+  /// Whether a retry may help.
   let isTransient: Bool
 
   init(_ description: String, isTransient: Bool = false) {

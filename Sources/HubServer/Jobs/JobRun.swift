@@ -2,14 +2,15 @@ import Foundation
 import HubCore
 import NotificationHubs
 
-/// One job on its way: input fetched, lines done with checkpoints, results published.
+/// A running job: fetches its input, processes lines with checkpoints, publishes the results.
 struct JobRun {
   var job: HubJob
   let service: HubService
   let configuration: JobConfiguration
   let workspace: JobWorkspace
   let transfer: JobTransfer
-  /// The job has run before: a crash may have left a page of lines half done in the hub.
+  /// Whether the job has run before: a crash may have left a page of lines partly applied to the
+  /// hub.
   let isResumed: Bool
 
   init(job: HubJob, service: HubService, configuration: JobConfiguration) {
@@ -21,15 +22,15 @@ struct JobRun {
     transfer = JobTransfer(configuration: configuration, clock: service.clock)
   }
 
-  /// - Throws: ``JobFault`` when the job cannot succeed; ``StoreError`` when the store cannot
-  ///   answer now; `CancellationError`.
+  /// - Throws: ``JobFault`` if the job cannot succeed; ``StoreError`` if the store is unavailable;
+  ///   `CancellationError`.
   mutating func perform() async throws {
     let id = job.hub
     guard let hub = try await service.store.hubs().first(where: { $0.id == id }) else {
       throw StoreError.noHub
     }
     let folder = "\(configuration.namespace)//\(hub.name)/\(job.id)/"
-    // What must not be used is found out before any work is done.
+    // Forbidden locations are detected before any work is done.
     let (input, output, failed) = try await JobFiles.blocking { [configuration, job] _ in
       (
         try job.importFile.map { uri throws(JobFault) in try configuration.input(uri) },
@@ -59,7 +60,7 @@ struct JobRun {
     await workspace.remove()
   }
 
-  /// The node that had the job is gone, and its working files with it.
+  /// Restarts a job whose node is gone together with its working files.
   private mutating func startAgain() throws {
     guard job.importFile == nil || job.checkpoint.lines == 0 else {
       throw JobFault(
@@ -102,7 +103,7 @@ struct JobRun {
     }
   }
 
-  /// Roughly how many there are, for the progress.
+  /// The approximate number of registrations, for the progress.
   private func registrationCount(_ hub: Hub) async throws -> Int {
     let now = service.clock.now()
     var total = try await service.store.count(
@@ -115,12 +116,12 @@ struct JobRun {
   }
 }
 
-/// The four imports: a line of the file is a registration's description (docs/protocol/rest.md,
+/// The four imports. Each line of the file is a registration's description (docs/protocol/rest.md,
 /// section 7).
 ///
-/// `Output.txt` gets `number,result,detail` for each line: the number of the line from 1, then
-/// `Created`, `Updated`, `Deleted` or `Failed`, then the registration's id or the reason.
-/// `Failed.txt` gets the failed lines as they were, so that they can be mended and imported again.
+/// `Output.txt` gets `number,result,detail` for each line: the line number from 1, then `Created`,
+/// `Updated`, `Deleted` or `Failed`, then the registration's id or the reason. `Failed.txt` gets
+/// the failed lines unchanged, so that they can be corrected and imported again.
 extension JobRun {
   private struct Item {
     let number: Int64
@@ -147,7 +148,7 @@ extension JobRun {
       var ids: Set<String> = []
       var place = reader.offset
       while let item = next, page.count < configuration.batch {
-        // Two lines about one registration are done one after the other.
+        // Two lines about one registration are processed in sequence.
         if case .success(let registration) = item.registration,
           let id = registration.registrationID?.lowercased(), !ids.insert(id).inserted
         {
@@ -171,7 +172,7 @@ extension JobRun {
     }
   }
 
-  /// The next line that is not empty.
+  /// Reads the next line that is not empty.
   private func item(from reader: inout LineReader, line number: inout Int64) throws -> Item? {
     while let line = try reader.next() {
       number += 1
@@ -199,7 +200,7 @@ extension JobRun {
     }
   }
 
-  /// Does a page of lines at once: the store writes them in few transactions.
+  /// Processes a page of lines concurrently, so that the store needs few transactions.
   private func perform(_ page: [Item], hub: Hub, isRepeat: Bool) async throws -> [Done] {
     let run = self
     return try await withThrowingTaskGroup(of: (Int, Done).self) { group in
@@ -211,7 +212,7 @@ extension JobRun {
               registration, number: item.number, hub: hub, isRepeat: isRepeat)
             return (index, Done(item: item, result: .success(done)))
           } catch {
-            // The store may be able to answer later, and then the line is done.
+            // The store may be available later; then the line is processed.
             if error.status >= 500 { throw error }
             return (index, Done(item: item, result: .failure(error)))
           }
@@ -293,8 +294,8 @@ extension JobRun {
     HubFailure(status: 404, message: "There is no registration '\(id)'")
   }
 
-  /// The id of a registration whose line names none. It follows from job and line, so that a line
-  /// that is done again after a crash does not make a second registration.
+  /// The id of a registration whose line has none. It is derived from job and line, so that a line
+  /// repeated after a crash does not create a second registration.
   private func newID(line: Int64) -> String {
     let ticks = job.id.prefix(19)
     let mark = UInt64(job.id.dropFirst(19).prefix(8), radix: 16) ?? 0

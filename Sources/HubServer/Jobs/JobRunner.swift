@@ -2,25 +2,25 @@ import Foundation
 package import HubCore
 import NotificationHubs
 
-/// Runs the jobs of all hubs: one at a time of each hub, off the path of requests.
+/// Runs the jobs of all hubs, one at a time per hub, separately from requests.
 ///
-/// What a job has done is checkpointed with its working files, so that a restart goes on where the
-/// last checkpoint was; whatever was done after it is recognised and not done twice.
+/// Progress is checkpointed together with the working files, so that a restart resumes at the last
+/// checkpoint; work done after it is recognized and not repeated.
 package actor JobRunner: JobScheduler {
   private let service: HubService
   private let configuration: JobConfiguration
   private let report: @Sendable (String) -> Void
-  /// Jobs that wait, by hub; the hub has an entry as long as one of its jobs runs.
+  /// Waiting jobs by hub; a hub has an entry while one of its jobs runs.
   private var waiting: [Hub.ID: [HubJob]] = [:]
   private var tasks: [Hub.ID: Task<Void, Never>] = [:]
-  /// Those that wait here, run, or have run.
+  /// The ids of jobs that wait here, run, or have run.
   private var known: Set<String> = []
   private var isStopped = false
   private var idle: [CheckedContinuation<Void, Never>] = []
 
   /// - Parameters:
-  ///   - service: Writes and reads the registrations.
-  ///   - report: Takes a line about a job that ended, without anything secret.
+  ///   - service: The service that reads and writes the registrations.
+  ///   - report: Called with a line about each job that ended, free of secrets.
   package init(
     service: HubService, configuration: JobConfiguration,
     report: @escaping @Sendable (String) -> Void = { _ in }
@@ -30,7 +30,7 @@ package actor JobRunner: JobScheduler {
     self.report = report
   }
 
-  /// Takes up what an earlier run has not finished, and clears away what it left behind.
+  /// Resumes the jobs that an earlier run has not finished, and removes the files of others.
   /// - Throws: ``StoreError``.
   package func start() async throws {
     let unfinished = try await service.store.unfinishedJobs()
@@ -38,7 +38,7 @@ package actor JobRunner: JobScheduler {
     for job in unfinished { submit(job) }
   }
 
-  /// Takes up what nodes have left that are gone, until the task is cancelled; only where nodes
+  /// Adopts the jobs of nodes that are gone, until the task is cancelled. Only needed if nodes
   /// share the jobs.
   package func adopt() async {
     while !Task.isCancelled, !isStopped {
@@ -48,7 +48,7 @@ package actor JobRunner: JobScheduler {
     }
   }
 
-  /// Between two looks for jobs that nobody does.
+  /// The interval between checks for orphaned jobs.
   private static let adoption = Duration.seconds(10)
 
   package func submit(_ job: HubJob) {
@@ -58,13 +58,13 @@ package actor JobRunner: JobScheduler {
       waiting[job.hub, default: []].append(job)
     } else {
       tasks[job.hub] = Task {
-        // It goes on when the request that has asked for it is done.
+        // The job outlives the request that submitted it.
         await Admission.$current.withValue(nil) { await self.run(job) }
       }
     }
   }
 
-  /// Ends what runs at its next checkpoint; the next start goes on from there.
+  /// Stops running jobs at their next checkpoint, from which the next start resumes.
   package func stop() async {
     isStopped = true
     waiting = [:]
@@ -94,7 +94,7 @@ package actor JobRunner: JobScheduler {
     }
   }
 
-  /// Runs a job to its end; tries again while the store cannot answer.
+  /// Runs a job to its end; retries while the store is unavailable.
   private func perform(_ job: HubJob) async {
     var job = job
     var pause = 1
@@ -120,11 +120,11 @@ package actor JobRunner: JobScheduler {
       } catch {
         report("job \(job.id) waits: \(error)")
       }
-      // The store, or the disk, cannot take it at the moment.
+      // The store or the disk is currently unavailable.
       try? await service.clock.sleep(.seconds(pause))
       pause = min(pause * 2, 60)
       do {
-        // Where the last checkpoint was; what is remembered here may be older.
+        // Continues from the last checkpoint in the store; the state in memory may be older.
         guard let stored = try await stored(job) else { return }
         job = stored
       } catch {
@@ -133,7 +133,7 @@ package actor JobRunner: JobScheduler {
     }
   }
 
-  /// The job as the store has it, once the store answers; `nil` when it is gone.
+  /// The job as stored, once the store is available; `nil` if it no longer exists.
   private func stored(_ job: HubJob) async throws -> HubJob? {
     while true {
       do {

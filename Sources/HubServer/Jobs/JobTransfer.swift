@@ -5,16 +5,17 @@ import NotificationHubs
 import Synchronization
 import Wire
 
-/// Brings a job's files to and from the places it names: over HTTP as Azure Blob Storage has it, or
-/// within the directory for jobs.
+/// Transfers a job's files: over HTTP in the way of Azure Blob Storage, or within the directory for
+/// jobs.
 struct JobTransfer: Sendable {
   let configuration: JobConfiguration
   let clock: HubClock
-  /// For hosts that the operator has named to the letter.
+  /// The session for hosts that the operator named exactly.
   private let anywhere: HTTPSession
-  /// For all others: the address that the name leads to is checked for each connection.
+  /// The session for all other hosts: the resolved address is checked for each connection.
   private let publicOnly: HTTPSession
-  /// Files up to this size go in one request, larger ones in blocks of it; in bytes.
+  /// The maximum size in bytes of a file sent in one request; larger ones are sent in blocks of
+  /// this size.
   static let blockSize = 4 << 20
 
   init(configuration: JobConfiguration, clock: HubClock) {
@@ -33,7 +34,7 @@ struct JobTransfer: Sendable {
   }
 
   /// Copies an input to a working file.
-  /// - Returns: Its size in bytes.
+  /// - Returns: The size in bytes.
   func fetch(_ place: JobPlace, to path: String) async throws -> Int64 {
     switch place {
     case .file(let source):
@@ -51,7 +52,7 @@ struct JobTransfer: Sendable {
     }
   }
 
-  /// Copies a working file to its place, replacing what is there.
+  /// Copies a working file to its destination, replacing any existing file.
   func publish(_ path: String, to place: JobPlace) async throws {
     switch place {
     case .file(let target):
@@ -131,7 +132,7 @@ struct JobTransfer: Sendable {
     }
   }
 
-  /// Names the host only: the rest may hold a signature.
+  /// The error contains only the host: the rest of the URL may contain a signature.
   private static func refusal(
     _ status: UInt16, of address: JobAddress, to verb: String
   ) -> JobFault {
@@ -161,7 +162,7 @@ struct JobTransfer: Sendable {
   }
 }
 
-/// A file that comes in piece by piece, on the thread of the session.
+/// A file received piece by piece, on the session's thread.
 private final class Incoming: Sendable {
   private struct State {
     let file: FileHandle
@@ -179,7 +180,7 @@ private final class Incoming: Sendable {
 
   var size: Int64 { state.withLock { $0.size } }
 
-  /// - Returns: Whether there may be more.
+  /// - Returns: Whether more data may follow.
   func take(_ bytes: [UInt8]) -> Bool {
     state.withLock { state in
       state.size += Int64(bytes.count)
@@ -194,7 +195,7 @@ private final class Incoming: Sendable {
     }
   }
 
-  /// What the call says, or why no more was taken.
+  /// The result of the call, or the reason why receiving stopped.
   func result(_ call: () async throws -> HTTPReply) async throws -> HTTPReply {
     do {
       return try await call()

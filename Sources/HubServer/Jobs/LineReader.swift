@@ -1,12 +1,12 @@
 import Cryptography
 package import Foundation
 
-/// Reads a file line by line from some place in it, holding no more than a piece of it.
+/// Reads a file line by line from an offset, with only a piece of it in memory.
 package struct LineReader {
   /// A line without its end.
   package enum Line: Sendable {
     case text([UInt8])
-    /// Longer than the limit; its text was skipped.
+    /// A line longer than the limit, whose text was skipped.
     case tooLong
   }
 
@@ -14,10 +14,10 @@ package struct LineReader {
   private let limit: Int
   private var buffer: [UInt8] = []
   private var position = 0
-  /// Where the next line begins, in bytes from the beginning of the file.
+  /// The offset of the next line, in bytes from the beginning of the file.
   package private(set) var offset: Int64
 
-  /// - Throws: When the file cannot be opened, or has no such place.
+  /// - Throws: An error if the file cannot be opened or has no such offset.
   init(path: String, offset: Int64, limit: Int) throws {
     guard let file = FileHandle(forReadingAtPath: path) else {
       throw JobFault("the working file of the job is gone")
@@ -28,14 +28,15 @@ package struct LineReader {
     self.limit = limit
   }
 
-  /// Reads what is open already, such as standard input, from where it stands.
+  /// Reads an open file, such as standard input, from its current position.
   package init(_ file: FileHandle, limit: Int) {
     self.file = file
     self.limit = limit
     offset = 0
   }
 
-  /// The next line; `nil` at the end. What follows the last line end counts if it is not empty.
+  /// Reads the next line; `nil` at the end. Text after the last line end counts as a line if it is
+  /// not empty.
   package mutating func next() throws -> Line? {
     var length = 0
     var isTooLong = false
@@ -48,7 +49,7 @@ package struct LineReader {
       }
       length = buffer.count - position
       if length > limit {
-        // The beginning of such a line is of no use.
+        // The beginning of such a line is not used.
         isTooLong = true
         offset += Int64(length)
         position = buffer.count
@@ -76,7 +77,7 @@ package struct LineReader {
   }
 }
 
-/// A working file that grows at its end, and can be cut back to where a checkpoint was.
+/// A working file that grows at its end, and can be truncated to a checkpoint.
 struct AppendFile {
   private let file: FileHandle
   private(set) var size: Int64
@@ -102,7 +103,7 @@ struct AppendFile {
     size += Int64(bytes.count)
   }
 
-  /// Returns once all of it is on the disk.
+  /// Returns once everything is on disk.
   func synchronize() async throws {
     let descriptor = file.fileDescriptor
     try await JobFiles.blocking { _ in
@@ -116,8 +117,8 @@ struct AppendFile {
 }
 
 extension String {
-  /// An XML document on one line: line ends inside texts become references, which read as the same.
-  /// Inside CDATA there are no references; the section is closed for each of them.
+  /// An XML document on one line: line ends in texts become character references, which are
+  /// equivalent. CDATA has no references, so the section is closed around each of them.
   package var singleLine: String {
     guard utf8.contains(10) || utf8.contains(13) else { return self }
     var out = ""

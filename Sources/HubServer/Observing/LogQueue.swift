@@ -1,18 +1,17 @@
 import Foundation
 package import HubCore
 
-/// Lines on their way to a stream whose reader may stop reading: a stuck `journald`, `| less`, a
-/// full pipe of a container runtime. Whoever has a line leaves it here and goes on; a thread of the
-/// queue's own writes. What does not fit is dropped and counted, and a line in its place says how
-/// many there were.
+/// A queue of log lines for a stream whose reader may stall: a stuck `journald`, `| less`, a full
+/// pipe of a container runtime. Callers append a line and continue; the queue's own thread writes.
+/// Lines that do not fit are dropped and counted, and a line in their place reports their number.
 package final class LogQueue: @unchecked Sendable {
-  // `condition` guards all that varies here.
+  // `condition` guards all mutable state.
   private let condition = NSCondition()
   private var waiting: [String] = []
-  /// Of what waits and of what is being written.
+  /// The size of the waiting lines and the one being written.
   private var bytes = 0
-  /// Lines that were dropped since the last one was taken; while there are any, more are dropped
-  /// until half of the room is free: not every other line.
+  /// The number of lines dropped since the last accepted one. While there are any, lines are
+  /// dropped until half of the room is free, so that gaps stay contiguous.
   private var missed = 0
   private var dropped = 0
   private var isIdle = false
@@ -25,14 +24,14 @@ package final class LogQueue: @unchecked Sendable {
   private let limit: Int
   private let write: @Sendable (String) -> Void
 
-  /// What a line costs beside its text.
+  /// The cost of a line in addition to its text, in bytes.
   private static let overhead = 64
-  /// How long the reader may take for a line before that is worth a word.
+  /// The time that the reader may take for a line before that is reported.
   private static let patience = Duration.seconds(5)
 
   /// - Parameters:
-  ///   - limit: Of the lines that wait, in bytes.
-  ///   - write: Writes a line, however long that takes; called by one thread.
+  ///   - limit: The maximum size of waiting lines, in bytes.
+  ///   - write: Writes a line, for any length of time; called by one thread.
   package init(limit: Int = 1 << 20, write: @escaping @Sendable (String) -> Void) {
     self.limit = limit
     self.write = write
@@ -41,7 +40,7 @@ package final class LogQueue: @unchecked Sendable {
     thread.start()
   }
 
-  /// Takes a line and returns at once.
+  /// Appends a line and returns at once.
   package func add(_ line: String) {
     let cost = line.utf8.count + Self.overhead
     condition.lock()
@@ -56,14 +55,14 @@ package final class LogQueue: @unchecked Sendable {
     if isIdle { condition.broadcast() }
   }
 
-  /// How lines that were dropped are told of, from their number.
+  /// Sets the function that words the report of dropped lines, from their number.
   package func tells(_ telling: @escaping @Sendable (Int) -> String) {
     condition.lock()
     defer { condition.unlock() }
     self.telling = telling
   }
 
-  /// How it goes.
+  /// The present state of the queue.
   package var state: LogState {
     condition.lock()
     defer { condition.unlock() }
@@ -71,7 +70,7 @@ package final class LogQueue: @unchecked Sendable {
     return LogState(dropped: dropped, isStuck: isSlow || missed > 0)
   }
 
-  /// Takes nothing more, and waits until what was taken is written, or the limit is over.
+  /// Accepts no further lines, and waits until the accepted ones are written, or the time limit.
   package func close(within limit: Duration) {
     let end = Date(timeIntervalSinceNow: limit / .seconds(1))
     condition.lock()
@@ -108,7 +107,7 @@ package final class LogQueue: @unchecked Sendable {
     condition.unlock()
   }
 
-  /// Lets lines in again once there is room, behind one that says how many are missing.
+  /// Accepts lines again once there is room, after one that reports how many are missing.
   private func tellMissed() {
     guard missed > 0, bytes <= limit / 2 else { return }
     let line = telling(missed)

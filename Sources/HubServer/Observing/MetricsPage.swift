@@ -7,7 +7,7 @@ import NotificationHubs
   import Darwin
 #endif
 
-/// Everything that `/metrics` says, gathered when it is asked (`docs/reference/metrics.md` lists it).
+/// The content of `/metrics`, collected on request (`docs/reference/metrics.md` lists it).
 package struct MetricsPage: Sendable {
   private let service: HubService
   private let health: HubHealth
@@ -22,7 +22,7 @@ package struct MetricsPage: Sendable {
     let id: Int64
     let name: String
     let address: String
-    /// Seconds since it was heard of.
+    /// The seconds since the server was last heard of.
     let silence: Double
 
     package init(id: Int64, name: String, address: String, silence: Double) {
@@ -33,7 +33,7 @@ package struct MetricsPage: Sendable {
     }
   }
 
-  /// - Parameter nodes: `nil` where there is one server.
+  /// - Parameter nodes: `nil` if there is a single server.
   package init(
     service: HubService, health: HubHealth, log: HubLog = .silent, version: String,
     startedAt: Date = Date(),
@@ -60,7 +60,7 @@ package struct MetricsPage: Sendable {
     let counted = service.dispatcher.metrics.snapshot
     addRequests(counted, to: &page)
     addSends(counted, to: &page)
-    // A hub's name stands for it; one that has just been deleted goes by its number.
+    // Hubs are labeled with their names; one that was just deleted, with its number.
     let hubs = (try? await service.store.hubs()) ?? []
     let names = Dictionary(hubs.map { ($0.id, $0.name) }) { first, _ in first }
     await addDispatch(names, to: &page)
@@ -187,7 +187,7 @@ package struct MetricsPage: Sendable {
     }
   }
 
-  /// A wave shows as a steep rise.
+  /// A wave of removals appears as a steep rise.
   private func addHandles(
     _ counted: HubMetrics.Snapshot, _ names: [Hub.ID: String], to page: inout PrometheusText
   ) {
@@ -240,12 +240,12 @@ package struct MetricsPage: Sendable {
     }
   }
 
-  /// What is the same whichever process on the store is asked.
+  /// Adds the values that are the same for every process on the store.
   private func addTotals(to page: inout PrometheusText) async {
     page.single(
       "belfry_nodes", .gauge, "Processes that work on the store.",
       Double(service.dispatcher.nodes.value))
-    // What cannot be read has no value.
+    // Values that cannot be read are left out.
     guard let totals = await totals.totals() else { return }
     let notifications = "belfry_store_notifications"
     page.begin(
@@ -295,7 +295,7 @@ struct PrometheusText {
 
   private(set) var text = ""
 
-  /// Begins a metric; its samples follow, and no other metric's come between them.
+  /// Begins a metric. Its samples follow, without those of other metrics in between.
   mutating func begin(_ name: String, _ kind: Kind, _ help: String) {
     let help = help.replacing("\\", with: "\\\\").replacing("\n", with: "\\n")
     text += "# HELP \(name) \(help)\n# TYPE \(name) \(kind.rawValue)\n"
@@ -339,9 +339,9 @@ struct PrometheusText {
   }
 }
 
-/// What the process costs.
+/// The resource usage of the process.
 package enum ProcessMemory {
-  /// Bytes of memory that are the process's now; `nil` where the system does not say.
+  /// The resident memory of the process in bytes; `nil` if the system does not report it.
   package static var resident: Int? {
     #if canImport(Darwin)
       var info = mach_task_basic_info()
@@ -354,7 +354,7 @@ package enum ProcessMemory {
       }
       return result == KERN_SUCCESS ? Int(info.resident_size) : nil
     #else
-      // The second number is the resident pages (proc(5)).
+      // The second number is the count of resident pages (proc(5)).
       guard let text = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8),
         let pages = text.split(separator: " ").dropFirst().first.flatMap({ Int($0) })
       else { return nil }

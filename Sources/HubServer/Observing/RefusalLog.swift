@@ -2,16 +2,16 @@ import HTTPServer
 import HubCore
 import Synchronization
 
-/// Which refusals have a line in the log. Anybody can be refused as often as they like, so that the
-/// first few of a minute have one, by the network that they come from; the others are counted, and
-/// one line says at the minute's end how many there were.
+/// Limits the log lines about refusals. Anyone can cause any number of refusals, so only the first
+/// few per minute and network are logged; the others are counted and reported in one line at the
+/// end of the minute.
 ///
-/// Callers whose token was good have many more, and all of them at the level `debug`.
+/// Callers with a valid token get a higher limit; at the level `debug` all of theirs are logged.
 final class RefusalLog: Sendable {
   struct Source: Hashable, Comparable {
-    /// Of a token that was good.
+    /// Whether the token was valid.
     let isKnown: Bool
-    /// A network; empty for all beyond ``Book/networks``.
+    /// The network; empty for all beyond ``Book/networks``.
     let network: String
 
     static func < (left: Source, right: Source) -> Bool {
@@ -19,16 +19,16 @@ final class RefusalLog: Sendable {
     }
   }
 
-  /// A minute's refusals.
+  /// The refusals of one minute.
   struct Book {
-    /// So many networks are told apart.
+    /// The maximum number of networks counted separately.
     static let networks = 256
-    /// Lines of a minute: of a network whose callers are known, and of one whose are not.
+    /// The maximum number of lines per minute and network, for known and unknown callers.
     static let lines = (known: 120, unknown: 5)
 
     private var counts: [Source: Int] = [:]
 
-    /// - Returns: Whether this one has a line.
+    /// - Returns: Whether this refusal is logged.
     mutating func add(isKnown: Bool, network: String) -> Bool {
       var source = Source(isKnown: isKnown, network: network)
       if counts[source] == nil, counts.count >= Self.networks {
@@ -39,7 +39,7 @@ final class RefusalLog: Sendable {
     }
 
     /// Ends the minute.
-    /// - Returns: What had no line.
+    /// - Returns: The refusals that were not logged.
     mutating func end() -> [(source: Source, count: Int)] {
       defer { counts = [:] }
       return counts.compactMap { source, count in
@@ -57,7 +57,7 @@ final class RefusalLog: Sendable {
   /// Whether a refusal is to be logged.
   func admits(isKnown: Bool, from address: String, in log: HubLog) -> Bool {
     if isKnown, log.admits(.debug) { return true }
-    // Of an IPv6 address the network: one machine has as many addresses as it likes.
+    // IPv6 addresses are counted by network: one machine can have any number of them.
     let network = address.contains(":") ? ClientNetwork(address)?.description ?? address : address
     let now = ContinuousClock.now
     let (hasLine, leftOut, tells) = state.withLock { state in
@@ -74,7 +74,7 @@ final class RefusalLog: Sendable {
     }
     tell(leftOut, in: log)
     if let tells {
-      // Told also when nothing more comes.
+      // Reported even if no further refusal occurs.
       Task { [self] in
         try? await Task.sleep(until: tells, clock: .continuous)
         tell(state.withLock { $0.end == tells ? $0.book.end() : [] }, in: log)

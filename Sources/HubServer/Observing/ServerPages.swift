@@ -3,15 +3,15 @@ package import HubCore
 import NotificationHubs
 import Wire
 
-// What the server says of itself: `/$health`, a page for browsers, and with an observer
+// Pages about the server itself: `/$health`, a page for browsers, and with an observer
 // `/health/live`, `/health/ready` and `/metrics` (`docs/reference/metrics.md`).
 
-/// What the REST API tells an operator, and to whom.
+/// The information about the server for operators, and its permitted readers.
 package struct HubObserver: Sendable {
-  /// Who may read `/metrics` beside those with a Manage token of the namespace.
+  /// The permitted readers of `/metrics`, besides those with a Manage token of the namespace.
   package enum Readers: Sendable {
     case nobodyElse
-    /// Anyone who shows this as a bearer token.
+    /// Anyone with this bearer token.
     case bearer(String)
     case everybody
   }
@@ -31,16 +31,16 @@ package struct HubObserver: Sendable {
 }
 
 extension HubAPI {
-  /// The longest path of the pages below: spares the paths of devices the look.
+  /// The maximum length of the paths below, which makes it cheap to skip the paths of devices.
   private static let longestPath = 24
 
-  /// What is answered without a token and counted nowhere.
+  /// Answers requests that need no token and are not counted.
   func openPage(_ request: HTTPRequest) -> HTTPResponse? {
     guard request.target.rawPath.count <= Self.longestPath else { return nil }
     return health(request) ?? frontPage(request)
   }
 
-  /// Whether the server serves, for load balancers that know no more.
+  /// Reports that the server is running, for simple load balancers.
   private func health(_ request: HTTPRequest) -> HTTPResponse? {
     let segments = request.target.pathSegments
     guard segments.count == 1, segments[0].decoded == String(Self.healthPath.dropFirst()) else {
@@ -49,9 +49,9 @@ extension HubAPI {
     return isRead(request) ? HTTPResponse(.ok, text: "ok\n") : Self.readOnly
   }
 
-  /// Where the portal is turned off.
+  /// The page at the root if the portal is disabled.
   ///
-  /// - Returns: `nil` for what is no browser at the root: clients get the API's own answers.
+  /// - Returns: `nil` unless a browser requests the root: clients get the replies of the API.
   private func frontPage(_ request: HTTPRequest) -> HTTPResponse? {
     guard request.isOfBrowserAtRoot else { return nil }
     return HTTPResponse(
@@ -80,8 +80,8 @@ extension HubAPI {
 }
 
 extension HubAPI {
-  /// Answers what is asked about the server itself.
-  /// - Returns: `nil` when the request is for something else.
+  /// Answers requests about the server itself.
+  /// - Returns: `nil` if the request is for something else.
   func observe(_ request: HTTPRequest, replies: Replies) async throws -> HTTPResponse? {
     guard let observer, request.target.rawPath.count <= Self.longestPath else { return nil }
     let path = request.target.pathSegments.compactMap(\.decoded)
@@ -93,7 +93,7 @@ extension HubAPI {
       guard isRead(request) else { return Self.readOnly }
       let report = await observer.health.report()
       return Self.json(report.isReady ? .ok : .serviceUnavailable, report.json)
-    // A hub could have this name; those who manage it say their api-version.
+    // A hub could have this name; its managers pass an api-version.
     case ["metrics"] where request.target.queryItem(WireName.apiVersionParameter) == nil:
       guard isRead(request) else { return Self.readOnly }
       try await authorizeMetrics(request, observer.readers)
@@ -143,7 +143,7 @@ extension HubAPI {
 
 /// A token in `Authorization: Bearer …`.
 package enum BearerToken {
-  /// Takes the same time for every wrong token of a length.
+  /// Compares in constant time for wrong tokens of the same length.
   package static func matches(_ header: String, _ token: String) -> Bool {
     let scheme = "bearer "
     guard header.prefix(scheme.count).lowercased() == scheme else { return false }
@@ -154,10 +154,10 @@ package enum BearerToken {
   }
 }
 
-/// `/metrics` on a listener of its own, and nothing else.
+/// A handler for a separate listener that serves only `/metrics`.
 package struct MetricsHandler: HTTPHandler {
   private let page: MetricsPage
-  /// `nil` asks for none.
+  /// The required token; `nil` requires none.
   private let token: String?
 
   package init(page: MetricsPage, token: String?) {

@@ -1,11 +1,12 @@
 import Foundation
 import HubCore
 
-/// Counts what the store holds, and no more often than is cheap, however many ask.
+/// Counts the contents of the store, no more often than is cheap, regardless of the number of
+/// readers.
 actor StoreTotalsReader {
-  /// How long an answer counts at least, in seconds; longer where it takes long to count.
+  /// The minimum time for which a result is reused, in seconds; longer if counting takes long.
   static let life = 2.0
-  /// So many times the time that it took to count.
+  /// The reuse time as a multiple of the time that counting took.
   private static let share = 20.0
   private static let longestLife = 60.0
 
@@ -19,7 +20,7 @@ actor StoreTotalsReader {
     self.clock = clock
   }
 
-  /// `nil` when the store cannot be read.
+  /// The totals; `nil` if the store cannot be read.
   func totals() async -> StoreTotals? {
     if let known, clock.steady() < known.until { return known.totals }
     if let counting { return await counting.value }

@@ -1,21 +1,22 @@
 package import HTTPServer
 import HubCore
 
-/// The portal: everything that a hub does, in a browser; under ``path``, in front of the hub's own
-/// API, which is all that the page calls. A browser that opens the root is sent there.
+/// The portal: a browser interface to everything that a hub does, under ``path``, before the hub's
+/// own API, which is all that the page calls. A browser that opens the root is redirected there.
 ///
-/// Its files hold no secret and go to anybody. Under development ``PortalDesk`` signs the local
-/// user in, and forwards to the emulator.
+/// Its files contain no secrets and are public. In development ``PortalDesk`` signs the local user
+/// in, and forwards calls to the emulator.
 package struct Portal: HTTPHandler {
-  /// No hub's name can begin with `$`.
+  /// The path of the portal. No hub name can begin with `$`.
   package static let path = "/$portal/"
 
   private let calls: PortalCalls?
   private let next: any HTTPHandler
 
   /// - Parameters:
-  ///   - desk: `nil`: nobody is signed in without a key, and there is no emulator.
-  ///   - next: Answers what is not the page's.
+  ///   - desk: The functions for development; `nil` requires a key to sign in, and offers no
+  ///     emulator.
+  ///   - next: The handler for all other requests.
   package init(desk: (any PortalDesk)? = nil, next: any HTTPHandler) {
     calls = desk.map { PortalCalls(desk: $0) }
     self.next = next
@@ -42,12 +43,12 @@ package struct Portal: HTTPHandler {
 
   private static let folder = String(path.dropFirst().dropLast())
 
-  /// A person's bookmark of the root should go on asking, in case the portal is turned off.
+  /// Not a permanent redirect, so that bookmarks of the root still work if the portal is disabled.
   private static let moved = HTTPResponse(
     HTTPStatus(rawValue: 302),
     headers: ["Location": path, "Cache-Control": "no-store", "Vary": "Accept, Authorization"])
 
-  /// - Parameter names: The segments below the portal's folder.
+  /// - Parameter names: The path segments below the portal's folder.
   private func answer(_ request: HTTPRequest, _ names: [String]) async -> HTTPResponse {
     if request.target.hasDotSegment { return WebPageCalls.refusal(.badRequest, Self.nothing) }
     switch names.first {
@@ -64,7 +65,7 @@ package struct Portal: HTTPHandler {
     }
     let name = names.joined(separator: "/")
     if let file = WebFile.portal[name] ?? Self.shared[name] { return file.response(to: request) }
-    // Every page has an address, and all of them are this one.
+    // Every page has its own URL, and all of them are served by this file.
     guard !Self.isFile(names), let page = WebFile.portal["portal.html"] else {
       return WebPageCalls.refusal(.notFound, Self.nothing)
     }
@@ -74,8 +75,8 @@ package struct Portal: HTTPHandler {
   private static let nothing = "There is no such thing at the portal"
   private static let shared = WebFile.browserPage.filter { $0.key == "icon.svg" }
 
-  /// Whether a missing script or style is meant, in place of which a page would only confuse. Names
-  /// of hubs and ids of devices stand below a folder.
+  /// Whether the request is for a missing script or style, for which a page would be confusing.
+  /// Names of hubs and ids of devices occur only below a folder.
   private static func isFile(_ names: [String]) -> Bool {
     switch names.first {
     case "pages", "texts": true
@@ -86,7 +87,7 @@ package struct Portal: HTTPHandler {
 }
 
 extension HTTPRequest {
-  /// Whether a person opens the root; clients of the API get its own answers there.
+  /// Whether a browser opens the root; API clients get the API's reply there.
   var isOfBrowserAtRoot: Bool {
     (method == .get || method == .head) && target.pathSegments.isEmpty
       && headers["Authorization"] == nil && headers["Accept"]?.contains("text/html") == true

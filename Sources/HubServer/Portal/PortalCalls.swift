@@ -3,16 +3,16 @@ import HTTPServer
 import HubCore
 import Wire
 
-/// What the portal calls beside the hub's API, under development: the local user's sign-in and the
+/// The portal's calls besides the hub's API, in development: the local user's sign-in and the
 /// emulator's control API.
 ///
-/// Both give all rights to their caller. So they answer only a page that this machine has served to
-/// a browser of its own: the other end of the connection is this machine, the address is one of its
-/// own names, no proxy stands between, and the browser itself says that the page is of this origin.
-/// A tunnel to the port looks just like that; so the browser must also know the key that the
-/// program has printed, from the address that was opened once, then from what follows from it. That
-/// is two halves, of which none is worth anything alone: browsers send a cookie to every port of
-/// this machine, and what a page keeps for its origin, port included, its scripts can read.
+/// Both give all rights to their caller. Therefore they accept only a page that this machine has
+/// served to a local browser: the peer is this machine, the address is one of its own names, there
+/// is no proxy in between, and the browser itself reports the same origin. A tunnel to the port
+/// looks exactly the same, so the browser must also prove that it knows the key that the program
+/// printed: from the address that was opened once, later from a secret derived from it. That secret
+/// has two halves, each useless alone: browsers send a cookie to every port of this machine, and
+/// scripts of an origin, port included, can read what a page stores for it.
 struct PortalCalls: Sendable {
   let desk: any PortalDesk
 
@@ -29,26 +29,26 @@ struct PortalCalls: Sendable {
     }
   }
 
-  /// The header in which a page shows the key that its address had.
+  /// The header with the key from the page's address.
   private static let keyHeader = "Belfry-Portal-Key"
-  /// The header in which a page shows the half that it keeps.
+  /// The header with the half that the page stores.
   private static let halfHeader = "Belfry-Portal-Half"
-  /// How long a browser is known, in seconds.
+  /// The time for which a browser is remembered, in seconds.
   private static let memory = 7 * 86_400
 
-  /// What a browser is given that has shown the key.
+  /// The secret given to a browser that has shown the key.
   private struct Acquaintance {
-    /// The one half, as a cookie to set.
+    /// The first half, as a cookie to set.
     let cookie: String
-    /// The other, for the page.
+    /// The second half, for the page.
     let half: String
   }
 
-  /// - Returns: What to give to a browser; `nil` for one that has it.
+  /// - Returns: The secret for a new browser; `nil` for one that has it.
   /// - Throws: 401 for one that knows neither the key nor both halves.
   private func admit(_ request: HTTPRequest) async throws -> Acquaintance? {
     let key = try await desk.key()
-    // Cookies do not tell ports apart, and several of these programs may run.
+    // Cookies do not distinguish ports, and several of these programs may run.
     let port = (request.headers["Host"] ?? "").split(separator: ":").last {
       $0.allSatisfy(\.isNumber)
     }
@@ -81,7 +81,7 @@ struct PortalCalls: Sendable {
     let connectionString: String
     let hub: String
     let emulator: Bool
-    /// Left out for a page that has it.
+    /// The second half; `nil` for a page that has it.
     let half: String?
   }
 
@@ -121,7 +121,7 @@ struct PortalCalls: Sendable {
       try await desk.events(call, after: position.flatMap { Int($0) }.map { max($0, 0) }))
   }
 
-  /// - Returns: Why not; `nil` for a page of this machine in a browser of this machine.
+  /// - Returns: The reason for a refusal; `nil` for a local page in a local browser.
   private static func refusal(of request: HTTPRequest) -> String? {
     let isNear =
       request.remoteAddress == "::1" || request.remoteAddress.hasPrefix("127.")

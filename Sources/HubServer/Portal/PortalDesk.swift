@@ -1,28 +1,29 @@
 package import HTTPServer
 
-/// What the portal asks of the program that serves it for development.
+/// The functions that the portal needs from the program that serves it in development.
 ///
-/// What it throws as `HubFailure` the page shows; of anything else it only learns that it failed.
+/// The page shows the text of a `HubFailure`; of any other error it learns only that the call
+/// failed.
 package protocol PortalDesk: Sendable {
-  /// What stands behind the portal's address where the program prints it: a browser that
-  /// shows it has read that, and so is the local user.
+  /// The key in the printed portal address. A browser that presents it was opened from that
+  /// address, so it acts as the local user.
   func key() async throws -> String
   /// - Parameters:
   ///   - host: The `Host` header: host and port.
-  ///   - isSecure: Whether the page came over TLS.
+  ///   - isSecure: Whether the page was loaded over TLS.
   func signIn(host: String, isSecure: Bool) async throws -> LocalSignIn
-  /// Carries a call to the emulator's control API; a stream of events is not for this.
+  /// Forwards a call to the emulator's control API; not for event streams.
   func emulate(_ call: EmulatorCall) async throws -> HTTPResponse
   /// The events of a device or an app of the emulator, from now on or after one that the page has
-  /// had.
+  /// received.
   func events(
     _ call: EmulatorCall, after: Int?
   ) async throws -> AsyncThrowingStream<ServerSentEvent, any Error>
 }
 
-/// What signs the local user in.
+/// The data that signs the local user in.
 package struct LocalSignIn: Sendable {
-  /// Of the namespace: makes and deletes hubs, too.
+  /// A connection string of the namespace, which can also create and delete hubs.
   package let connectionString: String
   /// The hub to show first.
   package let hub: String
@@ -39,8 +40,8 @@ package struct LocalSignIn: Sendable {
 /// A call of the emulator's control API (docs/protocol/emulator.md).
 package struct EmulatorCall: Sendable {
   package let method: HTTPMethod
-  /// From `v1` on, as it came, still encoded, with its query.
+  /// The path from `v1` on, unchanged and still encoded, with its query.
   package let path: String
-  /// JSON, or empty.
+  /// A JSON body, or empty.
   package let body: [UInt8]
 }

@@ -31,8 +31,8 @@ extension HubAPI {
     return response
   }
 
-  /// Keeps what a request has done in the log, now that its answer is known. The reply waits for
-  /// it; if the store cannot take it, only the server's own log knows.
+  /// Writes a request's action to the activity log, now that its result is known. The reply waits
+  /// for it; if the store is unavailable, only the server's own log records it.
   func keep(_ activity: ActivityNote?, _ response: HTTPResponse) async {
     guard let activity else { return }
     do {

@@ -4,8 +4,9 @@ import HubCore
 import NotificationHubs
 import Wire
 
-/// Installations (docs/protocol/rest.md, section 4), and what Belfry adds (`docs/extensions.md`):
-/// their list, a search by handle, the size of an audience, the erasure of a user, removed devices.
+/// Installations (docs/protocol/rest.md, section 4), with Belfry's extensions
+/// (`docs/extensions.md`): their list, a search by handle, the size of an audience, the erasure of
+/// a user, removed devices.
 extension HubAPI {
   func putInstallation(_ call: HubCall) async throws -> HTTPResponse {
     try await service.putInstallation(
@@ -63,7 +64,7 @@ extension HubAPI {
     return filter
   }
 
-  /// Where a page starts.
+  /// The position at which a page starts.
   private func installation(in target: HTTPTarget) throws(HubFailure) -> InstallationPosition? {
     guard let bytes = try continuation(in: target) else { return nil }
     guard let number = InstallationPosition(String(decoding: bytes, as: UTF8.self)), number > 0
@@ -71,7 +72,7 @@ extension HubAPI {
     return number
   }
 
-  /// A handle stands in the body, not in an address: addresses are logged on the way.
+  /// The handle is sent in the body, because URLs are logged along the way.
   func searchDevices(_ call: HubCall) async throws -> HTTPResponse {
     let handle: String
     do { handle = try DeviceSearch.handle(in: call.request.body) } catch {
@@ -94,14 +95,14 @@ extension HubAPI {
       throw HubFailure(
         status: 400, message: "The query parameter tags is not valid percent-encoded text")
     }
-    // There but empty must not mean everyone, as in a send's header.
+    // As in a send's header, a present but empty expression must not match everyone.
     let count = try await service.audienceCount(
       hub: call.hub, tags: tags.map { $0.value ?? "" })
     return call.replies.json(count.json)
   }
 
   func eraseUser(_ call: HubCall) async throws -> HTTPResponse {
-    // Who was erased is not written down again.
+    // The id of the erased user is not recorded again.
     call.activity?.hideObject()
     return call.replies.json(
       try await service.eraseUser(hub: call.hub, userID: call.requiredID()).json)
@@ -138,8 +139,8 @@ extension HubAPI {
 
   func createRegistrationID(_ call: HubCall) async throws -> HTTPResponse {
     let id = try await service.reserveRegistrationID(hub: call.hub)
-    // In the request's spelling: .NET asks for "registrationids" and a PHP client for
-    // "registrationIDs", and each takes the last segment only behind its own.
+    // The path keeps the request's spelling: .NET asks for "registrationids" and a PHP client for
+    // "registrationIDs", and each takes the last segment only after its own spelling.
     let address = address(of: call.request).appending(id)
     var response = call.replies.bare(.created)
     response.headers.add(WireName.location, address.text)

@@ -5,11 +5,10 @@ import NotificationHubs
 
 /// The progress of a notification as server-sent events (`docs/extensions.md`).
 extension HubAPI {
-  /// A stream ends after so many seconds, so that nobody watches for long under a token that is
-  /// over.
+  /// The maximum duration of a stream in seconds, which limits watching with an expired token.
   private static let longestStream = 3_600.0
-  /// How often a stream looks whether its operator is still signed in, or its key is still there.
-  /// There is an update at least every ``ProgressFeeds/silence``.
+  /// The interval in seconds at which a stream checks that its operator is still signed in, or its
+  /// key still exists. There is an update at least every ``ProgressFeeds/silence``.
   private static let trust = 5.0
 
   func streamEvents(_ call: HubCall) async throws -> HTTPResponse {
@@ -17,7 +16,7 @@ extension HubAPI {
       of: NotificationID(rawValue: call.requiredID()), hub: call.hub)
     var response = call.replies.bare(.ok)
     for (name, value) in ServerSentEvent.headers { response.headers[name] = value }
-    // A proxy that gathers replies would hold the events back.
+    // A buffering proxy would delay the events.
     response.headers["X-Accel-Buffering"] = "no"
     let clock = service.clock
     response.body = .stream { writer in

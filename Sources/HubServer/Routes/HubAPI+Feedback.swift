@@ -5,10 +5,10 @@ import NotificationHubs
 import Wire
 
 /// Feedback about handles (docs/protocol/rest.md, section 6), served the way Azure Blob Storage
-/// serves a container: a list of blobs, one for each hour, and the blobs. What opens it is a
-/// signature in the address, which `GET /{hub}/feedbackcontainer` hands out.
+/// serves a container: a list of blobs, one per hour, and the blobs. Access takes a signature in
+/// the URL, which `GET /{hub}/feedbackcontainer` issues.
 extension HubAPI {
-  /// The fields of the address, named as those of a storage signature: clients parse them.
+  /// The fields of the URL, named like those of a storage signature, because clients parse them.
   private enum Field {
     static let policy = "si"
     static let expiry = "se"
@@ -28,7 +28,7 @@ extension HubAPI {
       .ok, Array(url.utf8), type: "text/plain; charset=utf-8")
   }
 
-  /// The signature in an address of the container, as the token that it was made as.
+  /// The signature in a container URL, converted back to the token from which it was made.
   func containerToken(of hub: String, _ request: HTTPRequest) throws(HubFailure) -> String {
     func raw(_ name: String) -> String? {
       request.target.queryItem(name)?.rawValue.map { String(decoding: $0, as: UTF8.self) }
@@ -44,8 +44,8 @@ extension HubAPI {
     return "SharedAccessSignature sr=\(resource)&sig=\(signature)&se=\(seconds)&skn=\(policy)"
   }
 
-  /// What the signature is made over: the same for every spelling of the hub's name and either
-  /// scheme.
+  /// The resource that the signature covers: the same for every spelling of the hub's name and for
+  /// either scheme.
   private func signedResource(of hub: String, _ request: HTTPRequest) -> String {
     "https://\(host(of: request))/\(hub)/$feedback".lowercased()
   }
@@ -97,7 +97,7 @@ extension HubAPI {
     WireDate.seconds(Date(timeIntervalSince1970: Double(hour) * 3600)).prefix(13) + ".xml"
   }
 
-  /// Changes with everything that is added to the hour.
+  /// An etag that changes whenever feedback is added to the hour.
   private static func tag(_ hour: FeedbackHour) -> String {
     "\(hour.count)-\(Int64(hour.modifiedAt.timeIntervalSince1970 * 1000))"
   }

@@ -33,14 +33,14 @@ extension HubAPI {
       _ = try await service.updateHub(named: call.name, wanted.change(at: now))
       return try await description(call, status: .ok, published: nil)
     case .tag:
-      // Hubs have no etag that one could know.
+      // Hubs have no etag that a client could know.
       throw HubFailure(status: 412, message: ETagCondition.fault)
     }
   }
 
   func getHub(_ call: ManagementCall) async throws -> HTTPResponse {
     guard call.exists, let entry = try await service.description(ofHub: call.name) else {
-      // As recorded: the address falls through to a list of services that has none.
+      // As recorded: the request falls through to an empty list of services.
       return services([], call)
     }
     return try await description(call, status: .ok, published: entry.hub.createdAt)
@@ -96,7 +96,7 @@ extension HubAPI {
     return call.request.readsExtensions ? hub : hub.withoutExtensions
   }
 
-  /// The namespace's name: as it was set or, as the original has it, the first part of the host.
+  /// The namespace's name: the configured one or, as in the original, the first label of the host.
   private func namespace(of request: HTTPRequest) -> String {
     if let name = configuration.namespace { return name }
     let labels = host(of: request).prefix { $0 != ":" }.split(separator: ".")
@@ -113,7 +113,7 @@ extension HubAPI {
     return call.replies.atom(WireName.atomFeed, feed)
   }
 
-  // The ids of list entries are a server's UUID and a number that rises, as recorded.
+  // As recorded, the ids of list entries are a UUID of the server and an increasing number.
   private static let serviceID = UUID().uuidString.lowercased()
   private static let serviceNumber = Atomic<Int>(1)
 }

@@ -2,7 +2,7 @@ import HTTPServer
 import HubCore
 import NotificationHubs
 
-/// Sends and what became of them (docs/protocol/rest.md, section 5).
+/// Sends and their results (docs/protocol/rest.md, section 5).
 extension HubAPI {
   private enum Flag {
     static let direct = "direct"
@@ -10,8 +10,8 @@ extension HubAPI {
     static let dryRun = WireName.dryRun
   }
 
-  /// One path for three operations, told apart by flags; `direct` wins over `test`, which says
-  /// nothing about a direct send (docs/protocol/rest.md, section 5.7).
+  /// Handles three operations on one path, distinguished by flags; `direct` takes precedence over
+  /// `test`, which has no meaning for a direct send (docs/protocol/rest.md, section 5.7).
   func send(_ call: HubCall) async throws -> HTTPResponse {
     let request = call.request
     if request.target.isFlagSet(Flag.dryRun) {
@@ -36,7 +36,7 @@ extension HubAPI {
     return accepted(record, .audience, call)
   }
 
-  /// A flag that asks for less than a send must never be passed over.
+  /// Refuses a dry run where it is not supported: the flag must never be ignored.
   private func refuseDryRun(_ call: HubCall) throws(HubFailure) {
     guard call.request.target.isFlagSet(Flag.dryRun) else { return }
     throw HubFailure(
@@ -99,7 +99,7 @@ extension HubAPI {
     return response
   }
 
-  /// A send that is only thought through.
+  /// Previews a send without sending.
   func previewSend(_ call: HubCall, isDirect: Bool) async throws -> HTTPResponse {
     let preview = try await service.preview(
       hub: call.hub, headers: call.request.headers, body: call.request.body, isDirect: isDirect)
@@ -143,7 +143,7 @@ extension HubAPI {
   }
 }
 
-/// How a notification came in, as metrics and logs name it.
+/// The kinds of sends, as named in metrics and logs.
 enum SendKind: String, CaseIterable {
   case audience, direct, batch, scheduled
 }

@@ -3,7 +3,7 @@ import HTTPServer
 import HubCore
 import NotificationHubs
 
-/// What has happened in a hub over time (`docs/extensions.md`).
+/// The statistics of a hub over time (`docs/extensions.md`).
 extension HubAPI {
   func getStatistics(_ call: HubCall) async throws -> HTTPResponse {
     typealias Parameter = HubStatistics.Parameter
@@ -11,7 +11,7 @@ extension HubAPI {
     var query = StatisticsQuery(
       from: try time(Parameter.from, in: target), to: try time(Parameter.to, in: target))
     if let item = target.queryItem(Parameter.step) {
-      // A text that is no number becomes 0, which is refused like any wrong step.
+      // A text that is not a number becomes 0, which is refused like any other invalid step.
       query.step = item.value.flatMap { Int($0) } ?? 0
     }
     return call.replies.json(try await service.statistics(hub: call.hub, query).json)

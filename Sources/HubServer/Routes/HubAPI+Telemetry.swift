@@ -4,7 +4,7 @@ import HubCore
 import NotificationHubs
 import Wire
 
-/// What has become of a notification (docs/protocol/rest.md, section 5.8).
+/// The telemetry of a notification (docs/protocol/rest.md, section 5.8).
 extension HubAPI {
   func getNotification(_ call: HubCall) async throws -> HTTPResponse {
     let id = NotificationID(rawValue: try call.requiredID())
@@ -12,8 +12,8 @@ extension HubAPI {
     var telemetry = try await service.telemetry(hub: call.hub, id: id, isExtended: isExtended)
     if !isExtended { telemetry.dueTime = nil }
     telemetry.location = address(of: call.request, scheme: "sb")
-    // An operator's cookie opens the list anyway; an address that opens itself would go on doing so
-    // for an hour, for anybody it is passed to.
+    // An operator's cookie gives access to the list anyway, and a URL with its own token would give
+    // access for an hour to anyone it is passed to.
     if telemetry.hasErrors, call.signedIn == nil, APIVersion.hasErrorDetails(call.request.target) {
       telemetry.pnsErrorDetailsURI = try await errorDetailsAddress(of: id, call)
     }
@@ -21,19 +21,18 @@ extension HubAPI {
   }
 }
 
-/// The errors of a notification, device by device: what `PnsErrorDetailsUri` of its telemetry leads
-/// to (docs/protocol/rest.md, section 5.8), as a list of the documents that feedback consists of
-/// (section 6).
+/// The errors of a notification, device by device: the target of `PnsErrorDetailsUri` in its
+/// telemetry (docs/protocol/rest.md, section 5.8), as a list of feedback documents (section 6).
 extension HubAPI {
-  /// How long the address in telemetry opens the list, in seconds. Every look at the telemetry
-  /// gives a new one.
+  /// The time for which the URL in telemetry gives access, in seconds. Each reply contains a new
+  /// one.
   private static let lifetime: TimeInterval = 3600
   private static let pageSize = 500
 
-  /// The list's address, with a token for it in the query, as the original's leads to a blob that
-  /// anyone can read who knows it.
+  /// The list's URL with a token for it in the query. The original's URL leads to a blob that
+  /// anyone who knows it can read.
   ///
-  /// - Returns: `nil` when the hub has no policy left that may see it.
+  /// - Returns: `nil` if the hub has no policy left with the required right.
   func errorDetailsAddress(of id: NotificationID, _ call: HubCall) async throws -> String? {
     let resource = address(of: call.hub, "messages/\(id.rawValue)/errors", call.request)
     let token = try await service.token(
@@ -67,15 +66,14 @@ extension SharedAccessSignature {
 }
 
 extension HTTPRequest {
-  /// The token in the query of an address that opens itself, written as a header; `nil` when the
-  /// query holds none.
+  /// The token in the query of a URL, in the form of a header; `nil` if the query contains none.
   var tokenInQuery: String? {
     guard target.queryItem("sig") != nil, let query = target.rawQuery else { return nil }
     return "SharedAccessSignature " + String(decoding: query, as: UTF8.self)
   }
 }
 
-/// What became of a notification for single devices (`docs/extensions.md`).
+/// The outcomes of a notification for single devices (`docs/extensions.md`).
 extension HubAPI {
   func listDeviceOutcomes(_ call: HubCall) async throws -> HTTPResponse {
     let target = call.request.target
@@ -113,7 +111,7 @@ extension HubAPI {
   }
 }
 
-/// What Belfry tells about a notification beyond its telemetry (`docs/extensions.md`).
+/// Details about a notification beyond its telemetry (`docs/extensions.md`).
 extension HubAPI {
   func explainNotification(_ call: HubCall) async throws -> HTTPResponse {
     typealias Parameter = DeviceOutcomeList.Parameter

@@ -5,16 +5,16 @@ import NotificationHubs
 import Synchronization
 import Wire
 
-/// Words the replies to one request the way the service does (docs/protocol/rest.md, sections 1.4
+/// Builds the replies to one request in the service's format (docs/protocol/rest.md, sections 1.4
 /// and 1.6).
 struct Replies {
   let configuration: HubAPIConfiguration
   let trackingID: TrackingID
   let now: @Sendable () -> Date
-  /// Whether the request came over TLS.
+  /// Whether the request was received over TLS.
   var isSecure = false
 
-  /// An empty reply, typed as the service types it.
+  /// An empty reply with the service's content type.
   func empty(_ status: HTTPStatus) -> HTTPResponse {
     document(status, [])
   }
@@ -26,7 +26,7 @@ struct Replies {
     self.document(status, Array(document.utf8), type: type)
   }
 
-  /// JSON under its own name: what the original does not have.
+  /// A JSON document with its own content type, which the original does not have.
   func json(_ body: [UInt8], status: HTTPStatus = .ok) -> HTTPResponse {
     var response = HTTPResponse(status, body: .bytes(body))
     response.headers.add(WireName.contentType, WireName.json)
@@ -34,14 +34,14 @@ struct Replies {
     return response
   }
 
-  /// An empty reply without a type.
+  /// An empty reply without a content type.
   func bare(_ status: HTTPStatus) -> HTTPResponse {
     var response = HTTPResponse(status, body: .bytes([]))
     addCommon(to: &response)
     return response
   }
 
-  /// XML, or, as recorded, the JSON of an installation under the name of XML.
+  /// XML or, as recorded, the JSON of an installation with the content type of XML.
   func document(
     _ status: HTTPStatus, _ body: [UInt8], type: String = WireName.xml
   ) -> HTTPResponse {
@@ -51,7 +51,7 @@ struct Replies {
     return response
   }
 
-  /// A refusal: the error document, or nothing at all where the failure has no text.
+  /// An error reply: the error document, or an empty body if the failure has no text.
   func failure(_ failure: HubFailure) -> HTTPResponse {
     let status = HTTPStatus(rawValue: failure.status)
     var response: HTTPResponse
@@ -71,8 +71,8 @@ struct Replies {
     return response
   }
 
-  /// Names that a caller has chosen stand in it: only printable ASCII, and no more than a proxy's
-  /// limit of one line allows.
+  /// The text in a form safe for headers, since it may contain names chosen by a caller: printable
+  /// ASCII only, within the line limit of proxies.
   private static func headerText(_ text: String) -> String {
     String(
       decoding: text.unicodeScalars.prefix(500).map {
@@ -88,7 +88,7 @@ struct Replies {
   }
 }
 
-/// Names one request in its reply, so that a client's report can be found in a log.
+/// The id of a request in its reply, by which it can be found in a log.
 struct TrackingID: CustomStringConvertible {
   /// A UUID in its 36-character form.
   let description: String
@@ -96,27 +96,27 @@ struct TrackingID: CustomStringConvertible {
   /// A new id.
   init() { description = Self.next() }
 
-  /// The client's own id if it is a UUID, a new one otherwise: what comes from outside is repeated
-  /// in headers and documents only when it can do no harm there.
+  /// The client's own id if it is a UUID, otherwise a new one: values from outside are only
+  /// repeated in headers and documents if they are harmless there.
   init(from header: String?) {
     let own = header.flatMap { $0.utf8.count == 36 && UUID(uuidString: $0) != nil ? $0 : nil }
     description = own ?? Self.next()
   }
 
-  // Every reply carries two of these. They need not be secret, so they are a counter, scrambled,
-  // from a random start: the system's random source costs a few system calls for each.
+  // Every reply carries two of these. They need not be secret, so they are a scrambled counter with
+  // a random start: the system's random source costs a few system calls each time.
   private static let start = (UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max))
   private static let count = Atomic<UInt64>(0)
 
   private static func next() -> String {
     let number = count.add(1, ordering: .relaxed).newValue
-    // The marks of a random UUID (RFC 9562, version 4).
+    // The version and variant bits of a random UUID (RFC 9562, version 4).
     let high = scrambled(start.0 &+ number) & ~0xF000 | 0x4000
     let low = scrambled(start.1 ^ number) & ~(0b11 << 62) | 0b10 << 62
     return UUIDText.text(high: high, low: low)
   }
 
-  /// SplitMix64's finalizer: one to one, and neighbours end up far apart.
+  /// SplitMix64's finalizer: bijective, with neighboring values far apart.
   private static func scrambled(_ value: UInt64) -> UInt64 {
     var bits = value &* 0x9E37_79B9_7F4A_7C15
     bits = (bits ^ (bits >> 30)) &* 0xBF58_476D_1CE4_E5B9

@@ -5,15 +5,15 @@ import NotificationHubs
 import Wire
 
 extension HTTPRequest {
-  /// Whether the client reads elements and properties that the original's documents do not have.
-  /// Clients of the original get none: some call a setter for each name that they find.
+  /// Whether the client understands elements and properties that the original's documents do not
+  /// have. Clients of the original get none, since some call a setter for each name that they find.
   var readsExtensions: Bool {
     headers[WireName.extensions].map { $0.lowercased() == "true" } ?? false
   }
 }
 
 extension HTTPTarget {
-  /// Whether a flag such as `direct` counts as set: present with no value, an empty one or `true`
+  /// Whether a flag such as `direct` is set: present with no value, an empty one or `true`
   /// (docs/protocol/rest.md, section 1.1).
   func isFlagSet(_ name: String) -> Bool {
     guard let item = queryItem(name) else { return false }
@@ -34,17 +34,17 @@ extension HubAPI {
   }
 
   /// The absolute URL of a resource of a hub, without query.
-  /// - Parameter path: Below the hub; of characters that need no encoding.
+  /// - Parameter path: The path below the hub, in characters that need no encoding.
   func address(of hub: Hub, _ path: String, _ request: HTTPRequest) -> String {
     "\(scheme(of: request))://\(host(of: request))/\(hub.name)/\(path)"
   }
 
-  /// The absolute URL of what `request` asks for; telemetry writes it with the scheme `sb`.
+  /// The absolute URL of the requested resource; telemetry writes it with the scheme `sb`.
   func address(of request: HTTPRequest, scheme: String) -> String {
     "\(scheme)://\(host(of: request))\(request.target)"
   }
 
-  /// The address of what a request asks for, from which those in its reply are made.
+  /// The URL of the requested resource, the base of those in the reply.
   func address(of request: HTTPRequest) -> AtomAddress {
     AtomAddress(address(of: request, scheme: scheme(of: request)))
   }
@@ -54,7 +54,7 @@ extension HubAPI {
     configuration.publicScheme ?? (request.isSecure ? "https" : "http")
   }
 
-  /// The name and port under which the client knows the server.
+  /// The host and port under which the client addresses the server.
   func host(of request: HTTPRequest) -> String {
     let host = request.headers["Host"] ?? ""
     let isName = host.utf8.allSatisfy { $0.isNameByte || ".-:[]".utf8.contains($0) }
@@ -62,9 +62,10 @@ extension HubAPI {
   }
 }
 
-/// What several routes read in a query.
+/// Readers of query parameters that several routes share.
 extension HubAPI {
-  /// The most entries of one page, also without `$top` (docs/protocol/rest.md, section 9).
+  /// The maximum number of entries per page, also without `$top` (docs/protocol/rest.md, section
+  /// 9).
   private static let maximumPage = 100
 
   func pageSize(in target: HTTPTarget) throws(HubFailure) -> Int {
@@ -79,7 +80,7 @@ extension HubAPI {
     return Int(min(number, Double(Self.maximumPage)))
   }
 
-  /// The token of the page before; `nil` for the first.
+  /// The continuation token; `nil` for the first page.
   func continuation(in target: HTTPTarget) throws(HubFailure) -> [UInt8]? {
     guard let item = target.queryItem(WireName.continuationParameter) else { return nil }
     guard let bytes = ContinuationToken.decode(item.value ?? "") else {
@@ -97,7 +98,7 @@ extension HubAPI {
     return position
   }
 
-  /// Where a list that is ordered by time goes on; `nil` at its beginning.
+  /// The position at which a list ordered by time continues; `nil` at its beginning.
   func listPosition(in target: HTTPTarget) throws(HubFailure) -> ListPosition? {
     guard let bytes = try continuation(in: target)?[...] else { return nil }
     guard bytes.count == 16 else { throw .invalidContinuation }
@@ -107,7 +108,7 @@ extension HubAPI {
     return ListPosition(time: number(bytes[..<8]), number: number(bytes[8...]))
   }
 
-  /// A platform by its word in an installation.
+  /// The platform with this name in an installation.
   func platform(_ word: String?) throws(HubFailure) -> PushPlatform {
     guard let platform = PushPlatform(installationWord: word ?? "") else {
       throw HubFailure(
@@ -118,7 +119,7 @@ extension HubAPI {
 
   func time(_ name: String, in target: HTTPTarget) throws(HubFailure) -> Date? {
     guard let item = target.queryItem(name) else { return nil }
-    // The sign of an offset, sent raw, has become a blank.
+    // The plus sign of an offset, sent unencoded, has become a blank.
     guard let date = WireDate.parse((item.value ?? "").replacing(" ", with: "+")) else {
       throw HubFailure(
         status: 400, message: "The query parameter \(name) is a time such as 2030-01-31T18:00:00Z")
@@ -139,8 +140,8 @@ extension HubFailure {
     status: 400, message: "The continuation token is invalid.")
 }
 
-/// The `api-version` query parameter (docs/protocol/rest.md, section 1.2). Only telemetry differs
-/// from one to another.
+/// The `api-version` query parameter (docs/protocol/rest.md, section 1.2). Versions only differ in
+/// telemetry.
 enum APIVersion {
   /// All versions that known clients send, oldest first.
   static let supported = [
@@ -148,7 +149,7 @@ enum APIVersion {
     "2017-04", "2020-06",
   ]
 
-  /// - Throws: 400 for a version not in the list; an absent one means the newest.
+  /// - Throws: 400 for a version that is not in the list; if it is absent, the newest applies.
   static func check(_ target: HTTPTarget) throws(HubFailure) {
     guard let item = target.queryItem(WireName.apiVersionParameter) else { return }
     let version = item.value ?? ""
@@ -159,10 +160,10 @@ enum APIVersion {
         + "Either remove it from the Uri or use one of '\(supported.joined(separator: ","))'.")
   }
 
-  /// Whether telemetry of a checked request tells of ``NotificationTelemetry/pnsErrorDetailsURI``:
-  /// from 2016-07 on (docs/protocol/rest.md, section 5.8).
+  /// Whether telemetry includes ``NotificationTelemetry/pnsErrorDetailsURI`` in the version of a
+  /// checked request: from 2016-07 (docs/protocol/rest.md, section 5.8).
   static func hasErrorDetails(_ target: HTTPTarget) -> Bool {
-    // The versions are dates, which order as texts.
+    // The versions are dates, which compare correctly as texts.
     target.queryItem(WireName.apiVersionParameter)?.value.map { $0 >= "2016-07" } ?? true
   }
 }

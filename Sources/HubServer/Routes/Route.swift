@@ -2,19 +2,20 @@ import HTTPServer
 import HubCore
 import NotificationHubs
 
-/// An operation of the REST API (docs/protocol/rest.md, section 2): lets its caller in, checks the
-/// version, answers.
+/// An operation of the REST API (docs/protocol/rest.md, section 2): authorizes the caller, checks
+/// the version, and replies.
 struct Route: Sendable {
-  /// The least rights that may do; an empty set where an address opens itself.
+  /// The minimal sets of rights, of which one suffices; an empty set if the URL contains its own
+  /// token.
   let rights: [AccessRights]
   let answer:
     @Sendable (HubAPI, HTTPRequest, HTTPPathParameters, Replies, inout RequestNote) async throws
       -> HTTPResponse
 
-  /// Every operation, declared once: method, path, what opens it, its name in the logs, what
-  /// answers. A hub's name may have several segments; where two paths fit, the first one counts.
+  /// Every operation, declared once: method, path, required right, name in the logs, handler. A
+  /// hub's name may have several segments; if two paths match, the first one applies.
   ///
-  /// What is no GET is a change, and stands in the activity log, unless it only looks.
+  /// Operations other than GET are changes and appear in the activity log, unless they only read.
   static let table: HTTPRouteTable<Route> = {
     var table = HTTPRouteTable<Route>()
     func on(
@@ -27,7 +28,7 @@ struct Route: Sendable {
       let terms = RouteTerms(
         access: access, change: isLook ? nil : name,
         role: isSecret ? .manager : access.role(forLook: isLook),
-        // What is only called off is not gone.
+        // Aborting a notification deletes nothing.
         wantsConfirmation: wantsConfirmation || method == .delete && access != .send,
         hidesObject: hidesObject)
       let route = Route(rights: access.rights) { api, request, parameters, replies, note in
@@ -71,7 +72,7 @@ struct Route: Sendable {
     on(.put, "/registrations/{id}", .listen, "putRegistration", API.putRegistration)
     on(.get, "/registrations/{id}", .listen, "getRegistration", API.getRegistration)
     on(.delete, "/registrations/{id}", .listen, "deleteRegistration", API.deleteRegistration)
-    // Before the next one, which would take the path for that of a hub with a longer name.
+    // Before the next one, which would match the path as that of a hub with a longer name.
     on(
       .get, "/tags/{id}/registrations", .manage, "listTaggedRegistrations",
       API.listTaggedRegistrations)
@@ -85,15 +86,15 @@ struct Route: Sendable {
     on(.delete, "/schedulednotifications/{id}", .send, "cancelScheduled", API.cancelScheduled)
     on(.get, "/messages/{id}", .send, "getNotification", API.getNotification)
     on(.delete, "/messages/{id}", .send, "abortNotification", API.abortNotification)
-    // By the `Location` of a batch.
+    // The `Location` of a batch.
     on(.get, "/messages/$batch/{id}", .send, "getBatchNotification", API.getNotification)
     on(.get, "/messages/{id}/errors", .sendByAddress, "getNotificationErrors", API.getErrors)
     on(.get, "/messages/{id}/devices", .send, "listDeviceOutcomes", API.listDeviceOutcomes)
-    // It shows what is stored of a device.
+    // Shows stored data of a device.
     on(.get, "/messages/{id}/explain", .manage, "explainNotification", API.explainNotification)
     on(.get, "/messages/{id}/progress", .send, "getProgress", API.getProgress)
     on(.get, "/messages/{id}/events", .send, "streamEvents", API.streamEvents)
-    // Of a hub with one segment: `/hub/channels/id/messages` is no list.
+    // Only for hubs with a single segment: `/hub/channels/id/messages` is not a list.
     on(.get, "/messages", of: "/{hub}", .send, "listNotifications", API.listNotifications)
     on(.get, "/schedulednotifications", of: "/{hub}", .send, "listScheduled", API.listScheduled)
 
@@ -103,9 +104,9 @@ struct Route: Sendable {
     on(.get, "/removals", .manage, "listRemovals", API.listRemovals)
     on(.post, "/removals/restore", .manage, "restoreRemovals", API.restoreRemovals)
 
-    // It exports all handles, or changes and deletes devices by the thousand.
+    // A job exports all handles, or changes and deletes devices by the thousand.
     on(.post, "/jobs", .manage, "submitJob", wantsConfirmation: true, API.submitJob)
-    // Their addresses hold signatures.
+    // The URLs of jobs contain signatures.
     on(.get, "/jobs/{id}", .manage, "getJob", isSecret: true, API.getJob)
     on(.get, "/jobs", .manage, "listJobs", isSecret: true, API.listJobs)
     on(
@@ -140,22 +141,22 @@ struct Route: Sendable {
   }()
 }
 
-/// What opens an operation in a hub: the least right that suffices; Manage always does
-/// (docs/protocol/sas.md, section 5).
+/// The access that an operation in a hub requires: the least right that suffices; Manage always
+/// does (docs/protocol/sas.md, section 5).
 enum Access: Sendable {
   case listen
   case send
-  /// Send, also by a token in the query: the address opens itself.
+  /// Send, also by a token in the URL's query.
   case sendByAddress
   case manage
-  /// Listen for a device's own registrations, told by `$filter`, Manage for those of all.
+  /// Listen for a device's own registrations, selected by `$filter`; Manage for those of all.
   case manageOrOwn
-  /// The signature in the address of the feedback container.
+  /// The signature in the URL of the feedback container.
   case container
 
   var isContainer: Bool { if case .container = self { true } else { false } }
 
-  /// The least rights that may do, by what a request says.
+  /// The minimal sets of rights, of which one suffices, depending on the request.
   fileprivate var rights: [AccessRights] {
     switch self {
     case .listen: [.listen]
@@ -167,45 +168,46 @@ enum Access: Sendable {
   }
 }
 
-/// What an operation demands of its caller, and what the activity log says of it.
+/// The requirements of an operation for its caller, and its entry in the activity log.
 struct RouteTerms: Sendable {
   let access: Access
-  /// Its name in the activity log; `nil` for what changes nothing.
+  /// The operation's name in the activity log; `nil` if it changes nothing.
   let change: String?
-  /// What an operator's role must be.
+  /// The role that an operator needs.
   let role: OperatorRole
-  /// An operator must have shown just before who they are.
+  /// Whether an operator must have confirmed their identity recently.
   let wantsConfirmation: Bool
-  /// The log does not say to what it was done, not even where it was refused.
+  /// Whether the log omits the object of the operation, even if it was refused.
   let hidesObject: Bool
 }
 
-/// What opens a hub itself: its own Manage key to read, update or delete it; else the namespace's.
+/// The access to a hub itself: its own Manage key can read, update or delete it; everything else
+/// takes the namespace's.
 enum ManagementAccess: Sendable {
-  /// A hub is made by the namespace's key, updated by its own, too.
+  /// Creating takes the namespace's key; updating also accepts the hub's own.
   case creation
   case reading
   case change
   case namespace
 }
 
-/// An operation in a hub, asked for by someone who may.
+/// An authorized call of an operation in a hub.
 struct HubCall {
   let admission: Admission
-  /// The id, or the tag, that the path names; `nil` if its encoding is broken, or there is none.
+  /// The id or the tag in the path; `nil` if its encoding is invalid, or there is none.
   let id: String?
   let request: HTTPRequest
   let replies: Replies
-  /// What the activity log is to tell; `nil` for what it does not.
+  /// The entry for the activity log; `nil` if there is none.
   var activity: ActivityNote?
-  /// Who is signed in; `nil` for a key.
+  /// The signed-in operator; `nil` for a key.
   var signedIn: OperatorSignIn.Operator?
-  /// Whether they still are, and still may; for replies that go on for long.
+  /// Whether the caller is still authorized, for replies of long duration.
   var isStillAllowed: @Sendable () async -> Bool = { true }
 
   var hub: Hub { admission.hub }
 
-  /// The id, or the refusal of a path that is no text.
+  /// Returns the id, or throws if the path is not valid text.
   func requiredID() throws(HubFailure) -> String {
     guard let id else {
       throw HubFailure(status: 400, message: "The id in the path is not valid percent-encoded text")
@@ -218,10 +220,10 @@ struct HubCall {
 struct ManagementCall {
   let request: HTTPRequest
   let replies: Replies
-  /// The hub's; empty for a list.
+  /// The name of the hub; empty for a list.
   let name: String
   let exists: Bool
-  /// Who is signed in; `nil` for a key.
+  /// The signed-in operator; `nil` for a key.
   var signedIn: OperatorSignIn.Operator?
 
   /// Whether the caller may see this hub in a list.
@@ -277,8 +279,8 @@ extension HubAPI {
       header: header, hub: name, host: request.headers["Host"], path: request.target.description,
       publicNames: configuration.publicHosts)
     note.isKnown = true
-    // What devices do is not logged, whichever key does it for them: an app's backend registers
-    // thousands. Nor is what a device's key was refused.
+    // Device operations are not logged, whichever key they use: an app's backend registers
+    // thousands. Refusals of a device's key are not logged either.
     if let change = terms.change, access != .listen, admission.caller.rights != .listen {
       note.activity = ActivityNote(
         change, of: terms.hidesObject ? nil : parameters["id"], hub: admission.hub.id,
@@ -292,7 +294,7 @@ extension HubAPI {
       isStillAllowed: keeps(right, header, of: name, request))
   }
 
-  /// Whether a token's key is still there, and still has a right.
+  /// Whether a token's key still exists and still has a right.
   private func keeps(
     _ right: AccessRights, _ header: String?, of name: String, _ request: HTTPRequest
   ) -> @Sendable () async -> Bool {
@@ -305,7 +307,7 @@ extension HubAPI {
         ).require(right)
         return true
       } catch {
-        // A store in trouble is not the caller's fault.
+        // A failure of the store is not the caller's fault.
         return error.status >= 500
       }
     }
@@ -315,7 +317,8 @@ extension HubAPI {
     _ request: HTTPRequest, _ parameters: HTTPPathParameters, _ replies: Replies,
     by access: ManagementAccess, _ note: inout RequestNote
   ) async throws(HubFailure) -> ManagementCall {
-    // What URL layers make of "DELETE /hub/installations/.." must not be "DELETE /hub".
+    // A URL layer that turns "DELETE /hub/installations/.." into "DELETE /hub/" must not delete the
+    // hub.
     if access == .creation || access == .change, request.target.hasTrailingSlash {
       try await requireToken(of: request)
       throw HubFailure(
@@ -334,13 +337,13 @@ extension HubAPI {
     if let signedIn = try await operatorOf(request) {
       note.isKnown = true
       let hub = access == .namespace ? nil : try await hubIfThere(name)
-      // A refusal of somebody without a role must not fill the log of others' hubs.
+      // Refusals of an operator without a role must not fill the logs of others' hubs.
       if signedIn.roles[name] != nil { log(hub, signedIn.caller, &note) }
       switch access {
-      // Lists leave out what is not the operator's.
+      // Lists omit hubs in which the operator has no role.
       case .namespace: break
       case .reading: try signedIn.require(.viewer, in: name, confirmed: false)
-      // The reply to an update, as the whole that is written back, has keys.
+      // The reply to an update contains keys, like the description that is written back.
       case .creation where !isCreation, .change:
         try signedIn.require(.manager, in: name, confirmed: true)
       case .creation:
@@ -358,8 +361,8 @@ extension HubAPI {
       log(hub, caller, &note)
       return ManagementCall(request: request, replies: replies, name: name, exists: hub != nil)
     } catch {
-      // As recorded: reading a hub tells a bad signature in these words (docs/protocol/sas.md,
-      // section 6).
+      // As recorded: reading a hub reports an invalid signature in these words
+      // (docs/protocol/sas.md, section 6).
       guard access == .reading, error == .invalidSignature else { throw error }
       throw HubFailure(status: 401, message: HubFailure.manageClaim.message, hint: error.hint)
     }
@@ -372,10 +375,10 @@ extension HubAPI {
     }
   }
 
-  /// Lets through only who holds a token for this place, whatever its rights: only they are told
-  /// what there is not (404) and what cannot be done (405) (docs/protocol/sas.md, section 6).
+  /// Requires a token for this resource, with any rights: only its holders may learn that something
+  /// does not exist (404) or is not permitted (405) (docs/protocol/sas.md, section 6).
   ///
-  /// Such a path does not say where the hub's name ends, so that every beginning of it is tried.
+  /// Such a path does not show where the hub's name ends, so every prefix of it is tried.
   func requireToken(of request: HTTPRequest) async throws(HubFailure) {
     let header = request.headers[WireName.authorization]
     let host = request.headers["Host"]
@@ -403,6 +406,6 @@ extension HubAPI {
       ofNamespace: true)
   }
 
-  /// How many segments of a path are tried as the name of a hub.
+  /// The maximum number of path segments that are tried as the name of a hub.
   private static let maxNameSegments = 8
 }

@@ -2,9 +2,9 @@ import HTTPServer
 import HubCore
 import NotificationHubs
 
-/// Requests of the API that come with the cookie of an operator in place of a token.
+/// API requests with an operator's cookie instead of a token.
 extension HubAPI {
-  /// Who is signed in, if the request has no token but the cookie of a session.
+  /// Returns the signed-in operator, if the request has a session cookie and no token.
   /// - Throws: 401 for a session that has ended, 403 for a page of another origin.
   func operatorOf(_ request: HTTPRequest) async throws(HubFailure) -> OperatorSignIn.Operator? {
     guard let signIn, request.headers[WireName.authorization] == nil,
@@ -15,7 +15,7 @@ extension HubAPI {
     return one
   }
 
-  /// - Returns: The hub as an operator with some role in it may know it.
+  /// - Returns: The hub, if the operator has any role in it.
   func admit(
     _ one: OperatorSignIn.Operator, to hub: String
   ) async throws(HubFailure) -> Admission {
@@ -26,10 +26,11 @@ extension HubAPI {
 }
 
 extension OperatorSignIn.Operator {
-  /// The rights are all; what its role allows is checked before.
+  /// A caller with all rights; the limits of the role are checked before.
   var caller: Caller { Caller(name: name, via: .portal, rights: .all) }
 
-  /// - Throws: 403 when the role does not suffice, or when this wants the operator once more.
+  /// - Throws: 403 if the role does not suffice, or if the operator must confirm their identity
+  ///   again.
   func require(
     _ least: OperatorRole, in hub: String, confirmed: Bool
   ) throws(HubFailure) {
@@ -44,7 +45,7 @@ extension HubFailure {
 }
 
 extension Access {
-  /// The role that an operation takes.
+  /// The role that an operation requires.
   func role(forLook isLook: Bool) -> OperatorRole {
     if isLook { return .viewer }
     return switch self {
@@ -55,7 +56,7 @@ extension Access {
 }
 
 extension HubDescription {
-  /// For readers who may not see keys.
+  /// The description for readers who may not see keys.
   var withoutSecrets: HubDescription {
     var shown = self
     shown.credentials = [:]

@@ -1,8 +1,8 @@
 package import Authentication
 
-/// What an operator may do in a hub; each may do what those before it may.
+/// The role of an operator in a hub; each role includes the ones before it.
 package enum OperatorRole: String, Comparable, CaseIterable, Sendable {
-  /// Looks: all that Send or Manage may read, but no keys and nothing secret of credentials.
+  /// Reads everything that Send or Manage may read, except keys and secrets of credentials.
   case viewer
   /// Sends, schedules, aborts.
   case sender
@@ -13,14 +13,14 @@ package enum OperatorRole: String, Comparable, CaseIterable, Sendable {
   private var rank: Int { Self.allCases.firstIndex(of: self) ?? 0 }
 }
 
-/// The roles of an operator, as the operator file has them: `*=viewer,shop=manager`. The asterisk
-/// stands for every hub; what is said of a hub by its name counts there in its place.
+/// The roles of an operator, in the format of the operator file: `*=viewer,shop=manager`. The
+/// asterisk stands for every hub; an entry for a hub by name overrides it there.
 package struct OperatorRoles: Hashable, Sendable, CustomStringConvertible {
   package private(set) var everywhere: OperatorRole?
-  /// By the names in lower case.
+  /// The roles by hub name in lower case.
   package private(set) var byHub: [String: OperatorRole] = [:]
 
-  /// - Returns: `nil` for a text that names no role, or that says two things of one hub.
+  /// - Returns: `nil` for a text without a role, or with two roles for one hub.
   package init?(_ text: String) {
     for part in text.split(separator: ",", omittingEmptySubsequences: false) {
       let sides = part.split(separator: "=", omittingEmptySubsequences: false)
@@ -49,7 +49,7 @@ package struct OperatorRoles: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension UserFile.Form {
-  /// Operators with their roles; a file that nobody has made yet has none.
+  /// Operators with their roles; a missing file counts as empty.
   package static let operators = UserFile.Form(
     command: "belfry operator add", mayBeMissing: true, honoursGoodLines: true,
     isRemark: { OperatorRoles($0) != nil })

@@ -6,45 +6,47 @@ package import HubCore
 import NotificationHubs
 import Wire
 
-/// Signs operators in at the portal, and knows them again by their cookie.
+/// Signs operators in at the portal, and recognizes them by their cookie.
 ///
-/// Nothing that matters is in the process: operators stand in a file, sessions in the store. So a
-/// restart signs nobody out, and an operator who is taken out of the file is out with the next
-/// request. The counts that slow guessing down are the process's own, unless nodes share a
+/// No essential state is in the process: operators are in a file, sessions in the store. So a
+/// restart signs nobody out, and an operator removed from the file loses access with the next
+/// request. The counters that throttle guessing belong to the process, unless nodes share a
 /// database.
 package final class OperatorSignIn: Sendable {
   package struct Options: Sendable {
-    /// How long a session lasts without a request, in seconds.
+    /// The maximum time between two requests of a session, in seconds.
     package var idle: TimeInterval = 1800
-    /// How long it lasts at most.
+    /// The maximum duration of a session, in seconds.
     package var lifetime: TimeInterval = 12 * 3600
-    /// For how long somebody who has just shown who they are may see keys and delete things.
+    /// The time after a confirmation of their identity during which an operator may see keys and
+    /// delete things, in seconds.
     package var confirmation: TimeInterval = 300
     package init() {}
   }
 
-  /// Somebody who is signed in, with what the file says of them now.
+  /// A signed-in operator, with their present entry in the file.
   package struct Operator: Sendable {
     package let user: UserName
     package let roles: OperatorRoles
     fileprivate(set) var session: OperatorSession
-    /// Keys may be shown and things deleted without asking once more.
+    /// Whether keys may be shown and things deleted without a new confirmation.
     package let isConfirmed: Bool
 
-    /// As the activity log names them. A typed name that reads like a subject stands with its kind.
+    /// The operator's name in the activity log. A typed name that looks like a subject is prefixed
+    /// with its kind.
     package var name: String {
       "user/\(user.kind == .name && UserName(key: user.text) == nil ? user.text : user.key)"
     }
   }
 
-  /// How many sessions of a user there may be: browsers and devices.
+  /// The maximum number of sessions per user: browsers and devices.
   private static let sessionsPerUser = 20
-  /// How exact ``OperatorSession/seenAt`` is: not every request should write.
+  /// The precision of ``OperatorSession/seenAt``, in seconds, so that not every request writes.
   private static let touch: TimeInterval = 60
   private static let tokenCount = 32
 
   let operators: UserFile
-  /// `nil`: passwords only.
+  /// The OpenID provider; `nil` allows only passwords.
   let provider: OpenIDProvider?
   private let store: any OperatorSessionStore
   let clock: HubClock
@@ -66,12 +68,12 @@ package final class OperatorSignIn: Sendable {
     guessKey = try SecureRandom.bytes(32)
   }
 
-  /// What is done about a file that has been edited badly. Who has been taken out of it must be
-  /// out, also where another line is wrong.
+  /// The message about an operator file with errors. Its valid lines still apply, so that a removed
+  /// operator stays removed.
   package static let whatCounts =
     "The operators whose lines can be read are signed in as before; those of other lines are not."
 
-  /// What health tells of the operator file; `nil` for a good one.
+  /// The health finding for the operator file; `nil` if it is valid.
   package func finding() async -> HealthReport.Finding? {
     guard await operators.fault() != nil else { return nil }
     return .init(
@@ -79,16 +81,16 @@ package final class OperatorSignIn: Sendable {
       text: "the operator file cannot be read as a whole; the log says where. \(Self.whatCounts)")
   }
 
-  /// The ways in that there are for operators.
+  /// The available methods of sign-in for operators.
   func ways() async -> [String] {
     (await operators.hasPasswords() ? ["password"] : []) + (provider == nil ? [] : ["oidc"])
   }
 
   // MARK: In and out
 
-  /// - Returns: What the browser has to show from now on.
-  /// - Throws: ``HubFailure``: 401 for a wrong password, 429 while guessing is slowed down, 503
-  ///   when too many passwords wait to be hashed.
+  /// - Returns: The session token for the browser.
+  /// - Throws: ``HubFailure``: 401 for a wrong password, 429 while guessing is throttled, 503 if
+  ///   too many password checks are pending.
   func signIn(
     _ name: String, password: String, from address: String, replacing old: String?
   ) async throws(HubFailure) -> (token: String, operator: Operator) {
@@ -98,12 +100,12 @@ package final class OperatorSignIn: Sendable {
       user, fingerprint, confirmedAt: clock.now(), replacing: old.map(Self.id(of:)))
   }
 
-  /// A session always begins with a token of its own: one that somebody has put into the browser
-  /// before is worth nothing, and one that was good there ends.
+  /// Begins a session with a new token: one that was planted in the browser before is useless, and
+  /// a valid previous session ends.
   ///
   /// - Parameters:
-  ///   - confirmedAt: When they have last shown who they are.
-  ///   - old: The id of the session that was there.
+  ///   - confirmedAt: The time of the last confirmation of identity.
+  ///   - old: The id of the previous session.
   func begin(
     _ user: UserName, _ fingerprint: [UInt8], confirmedAt: Date, replacing old: [UInt8]?
   ) async throws(HubFailure) -> (token: String, operator: Operator) {
@@ -128,7 +130,7 @@ package final class OperatorSignIn: Sendable {
     try await answering { try await store.endSession(Self.id(of: token)) }
   }
 
-  /// Takes the password once more.
+  /// Confirms the operator's identity with the password.
   func confirm(
     _ one: Operator, password: String, from address: String
   ) async throws(HubFailure) {
@@ -146,8 +148,8 @@ package final class OperatorSignIn: Sendable {
 
   // MARK: Who it is
 
-  /// - Returns: `nil` for a token that is none, has not been used for long, or whose operator is
-  ///   not in the file any more or has another password now.
+  /// - Returns: `nil` for an unknown token, one that has been idle for too long, or one whose
+  ///   operator is no longer in the file or has a different password now.
   func find(_ token: String) async throws(HubFailure) -> Operator? {
     guard
       token.utf8.count == Base64URL.encode([UInt8](repeating: 0, count: Self.tokenCount)).utf8.count
@@ -168,8 +170,8 @@ package final class OperatorSignIn: Sendable {
     }
   }
 
-  /// Whether somebody is still signed in and has at least this role. This counts for no request, so
-  /// that what goes on by itself keeps no session alive.
+  /// Whether an operator is still signed in and has at least this role. This does not count as a
+  /// request, so that automatic activity keeps no session alive.
   func holds(
     _ one: Operator, _ least: OperatorRole, in hub: String
   ) async -> Bool {
@@ -179,7 +181,7 @@ package final class OperatorSignIn: Sendable {
     return role >= least
   }
 
-  /// Whose session this is, if it has not ended.
+  /// The user of a session that has not ended.
   func user(ofSession id: [UInt8]) async throws(HubFailure) -> UserName? {
     try await answering {
       guard let session = try await store.session(id) else { return nil }
@@ -202,8 +204,8 @@ package final class OperatorSignIn: Sendable {
     (0..<options.confirmation).contains(clock.now().timeIntervalSince(session.confirmedAt))
   }
 
-  /// What changes with the user's password. Of somebody whom a provider names, with the provider:
-  /// its subjects are other people than another's.
+  /// A value that changes with the user's password. For users of a provider it changes with the
+  /// provider, since its subjects are different people from another's.
   func fingerprint(of user: UserName) async -> [UInt8]? {
     guard user.kind != .name else { return await operators.fingerprint(of: user) }
     return provider.map {
@@ -219,9 +221,9 @@ package final class OperatorSignIn: Sendable {
 
   // MARK: Tries
 
-  /// Reserves a try before it is checked: tries at the same time count, too.
+  /// Reserves an attempt before it is checked, so that concurrent attempts count too.
   ///
-  /// - Throws: 429 while guessing is slowed down, 503 when tries cannot be counted.
+  /// - Throws: 429 while guessing is throttled, 503 if attempts cannot be counted.
   func reserve(
     _ account: String, guess: String, from address: String
   ) async throws(HubFailure) -> AttemptLimiter.Ticket {
@@ -280,15 +282,15 @@ package final class OperatorSignIn: Sendable {
 }
 
 extension HubFailure {
-  /// 401, the same for a user who does not exist.
+  /// 401, the same for an unknown user.
   static let wrongPassword = HubFailure(status: 401, message: "User name or password is wrong")
-  /// 401: the cookie opens nothing any more.
+  /// 401: the session of the cookie has ended.
   static let signedOut = HubFailure(
     status: 401, message: "SignedOut: The session has ended. Sign in again.")
   /// 403: a page of another origin uses the cookie.
   static let fromElsewhere = HubFailure(
     status: 403, message: "Only a page of this server may use the session.")
-  /// 403: keys and deletions want the operator once more.
+  /// 403: keys and deletions require a recent confirmation of identity.
   static let confirmationRequired = HubFailure(
     status: 403, message: "ConfirmationRequired: Show once more who you are, then try again.")
 }

@@ -4,24 +4,24 @@ import Foundation
 import HTTPServer
 import Wire
 
-/// A sign-in at the OpenID provider while it is under way. All of it is in a cookie of the browser
-/// that began it, so that it costs the server nothing, and any server on the same store can end it.
+/// A sign-in in progress at the OpenID provider. Its whole state is in a cookie of the browser that
+/// began it, so that it costs the server nothing, and any server on the same store can complete it.
 ///
-/// What goes to the provider is derived from a secret in the cookie: another browser's reply, or
-/// one to an earlier attempt, does not fit.
+/// The values sent to the provider are derived from a secret in the cookie, so that a reply to
+/// another browser or an earlier attempt does not match.
 struct ProviderAttempt: Sendable {
   static let cookie = (secured: "__Host-belfry-oidc", plain: "belfry-oidc")
-  /// How long somebody may take at the provider, in seconds.
+  /// The time limit at the provider, in seconds.
   static let lifetime = 600
 
-  /// Where the person wanted to go.
+  /// The portal page to return to.
   let to: String
-  /// The person is to show once more who they are.
+  /// Whether the user must authenticate again at the provider.
   let isFresh: Bool
-  /// The session that was there.
+  /// The id of the previous session.
   let session: [UInt8]?
   let startedAt: Date
-  /// As it stands in the cookie.
+  /// The attempt as text in the cookie.
   let text: String
   private let secret: [UInt8]
 
@@ -37,7 +37,7 @@ struct ProviderAttempt: Sendable {
     ].joined(separator: ".")
   }
 
-  /// Reads ``text``.
+  /// Parses ``text``.
   init?(_ text: String) {
     let parts = text.split(separator: ".", omittingEmptySubsequences: false)
     guard text.utf8.count <= 4096, parts.count == 5,
@@ -58,12 +58,12 @@ struct ProviderAttempt: Sendable {
       state: derived("state"), nonce: derived("nonce"), verifier: derived("verifier"))
   }
 
-  /// Of everything in the cookie, so that nothing in it can be exchanged.
+  /// A value derived from the whole cookie, so that no part of it can be exchanged.
   private func derived(_ purpose: String) -> String {
     Base64URL.encode(Digest.sha256(Array("\(purpose)\n\(text)".utf8)))
   }
 
-  /// A page of the portal, and nothing else: nobody is sent away from here.
+  /// The text if it is a page of the portal, so that nobody is redirected elsewhere.
   static func place(_ text: String?) -> String {
     guard let text, text.utf8.count <= 1000, text.hasPrefix(Portal.path),
       text.utf8.allSatisfy({ (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "\\") }),

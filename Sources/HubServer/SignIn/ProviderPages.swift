@@ -6,35 +6,35 @@ import HubCore
 import NotificationHubs
 import Wire
 
-/// Signing in at an OpenID provider: `/$portal/oidc/start` sends the browser there, the provider
-/// sends it back to `/$portal/oidc/callback`. What goes wrong is shown by the portal itself.
+/// The sign-in at an OpenID provider: `/$portal/oidc/start` redirects the browser to it, and the
+/// provider redirects back to `/$portal/oidc/callback`. The portal itself displays errors.
 struct ProviderPages: Sendable {
   let signIn: OperatorSignIn
   let provider: OpenIDProvider
   let journal: SignInJournal
 
-  /// Why there is no session, for the portal's page of signing in (`pages/signin.js`). It goes with
-  /// the reply, never in the address: nobody can make a link that has the portal say things.
+  /// The reason why no session began, for the portal's sign-in page (`pages/signin.js`). It is part
+  /// of the reply, never of the URL, so that no link can make the portal display a message.
   struct Problem: Error, Encodable {
     enum Kind: String, Encodable {
-      /// Not over TLS, or a browser that does not say where a request comes from.
+      /// The request is not over TLS, or the browser does not report its origin.
       case insecure
-      /// The browser has no attempt under way that this answers.
+      /// The browser has no attempt in progress that matches the reply.
       case lost
       case late
       case declined, refused, unreachable, client, code, token, clock
-      /// The provider did not ask the person again.
+      /// The provider did not ask the user to authenticate again.
       case stale
-      /// Somebody else than the one who is signed in.
+      /// The user is a different one from the signed-in operator.
       case other
-      /// Nobody whom the operator file names.
+      /// The user is not in the operator file.
       case unknown
       case busy
     }
 
     let kind: Kind
     var detail: String?
-    /// The person's line in the operator file would begin so.
+    /// The user's entry for the operator file.
     var subject: String?
     var email: String?
     var to: String?
@@ -56,8 +56,8 @@ struct ProviderPages: Sendable {
     let isFresh = request.target.queryItem("fresh")?.value == "1"
     let to = ProviderAttempt.place(request.target.queryItem("to")?.value)
     do {
-      // Browsers tell it to pages over TLS and of this machine only. Nobody is sent here from
-      // elsewhere.
+      // Browsers send it only to pages over TLS or of this machine. No page of another origin leads
+      // here.
       guard let site = request.headers["Sec-Fetch-Site"], ["same-origin", "none"].contains(site),
         let (cookie, redirect) = Self.place(of: request)
       else { throw Problem(kind: .insecure) }
@@ -84,7 +84,7 @@ struct ProviderPages: Sendable {
       let text =
         request.cookie(secured)
         ?? (request.isAddressedToLoopback ? request.cookie(plain) : nil)
-      // A reply that is not to this browser's attempt leaves that attempt as it is.
+      // A reply that does not match this browser's attempt leaves the attempt unchanged.
       guard let attempt = text.flatMap(ProviderAttempt.init),
         let state = request.target.queryItem("state")?.value,
         ConstantTime.equal(Array(state.utf8), Array(attempt.attempt.state.utf8))
@@ -103,7 +103,7 @@ struct ProviderPages: Sendable {
     }
   }
 
-  /// - Returns: The cookie of the session that begins.
+  /// - Returns: The cookie of the new session.
   private func session(
     _ attempt: ProviderAttempt, _ request: HTTPRequest, redirect: String
   ) async throws -> String {
@@ -150,10 +150,10 @@ struct ProviderPages: Sendable {
   private func identity(
     _ code: String, _ attempt: ProviderAttempt, _ request: HTTPRequest, _ redirect: String
   ) async throws -> OpenIDIdentity {
-    // Codes of nobody's cost the provider a call each.
+    // Each invalid code costs a call of the provider.
     let site = ClientNetwork(request.remoteAddress)?.site ?? request.remoteAddress
-    // Each try is one of its own, whatever its code: a password that is tried twice at once is
-    // checked once, a code is brought to the provider each time.
+    // Each attempt counts separately, whatever its code: a password tried twice at once is checked
+    // once, but a code is sent to the provider each time.
     let guess = "\(UInt64.random(in: .min ... .max)) \(code)"
     let ticket = try await signIn.reserve(
       "oidc \(site)", guess: guess, from: request.remoteAddress)
@@ -172,7 +172,8 @@ struct ProviderPages: Sendable {
     }
   }
 
-  /// The operator whom this is: by the subject, else by the address if the provider vouches for it.
+  /// The operator with this identity: by subject, or by email address if the provider has verified
+  /// it.
   private func user(_ identity: OpenIDIdentity) async throws(Problem) -> UserName {
     let subject = UserName(subject: identity.subject)
     let email = identity.isEmailVerified ? identity.email.flatMap(UserName.init(email:)) : nil
@@ -186,8 +187,8 @@ struct ProviderPages: Sendable {
 
   // MARK: Replies
 
-  /// The cookie of an attempt, and the address that the provider is told; `nil` when the page came
-  /// in the clear over a network.
+  /// The cookie of an attempt, and the redirect URL for the provider; `nil` if the page was loaded
+  /// over a network without TLS.
   private static func place(of request: HTTPRequest) -> (SessionCookie, redirect: String)? {
     guard let host = request.headers["Host"], !host.isEmpty,
       let cookie = SessionCookie(
@@ -205,7 +206,7 @@ struct ProviderPages: Sendable {
     return response
   }
 
-  /// The portal, which says what has gone wrong.
+  /// The portal, displaying the error.
   private func page(
     of error: any Error, _ request: HTTPRequest, to: String? = nil, isFresh: Bool = false
   ) async -> HTTPResponse {
@@ -245,9 +246,9 @@ struct ProviderPages: Sendable {
 }
 
 extension SessionCookie {
-  /// For a page that a person opens, where no `Origin` says how: without TLS such pages are of this
-  /// machine only, so that over a network TLS is taken for granted. A browser keeps the cookie for
-  /// nothing less.
+  /// A cookie for a page that a user opens, which has no `Origin` to tell the scheme: pages without
+  /// TLS are served only to this machine, so over a network TLS is assumed. Without TLS browsers
+  /// would reject the cookie.
   init?(
     navigation request: HTTPRequest,
     name: (secured: String, plain: String) = (Self.name, Self.plainName),

@@ -1,10 +1,10 @@
 import HTTPServer
 
-/// The cookie of a session at the portal.
+/// The cookie of a portal session.
 ///
-/// Over TLS its name makes browsers insist that it came over TLS, from this host itself and for all
-/// of it (RFC 6265bis, section 4.1.3.2), so that no neighbour can plant one. Without TLS only this
-/// machine's own names get one, under a name that does not claim that.
+/// Over TLS its name makes browsers require that it was set over TLS, by this host and for the
+/// whole host (RFC 6265bis, section 4.1.3.2), so that another host cannot plant one. Without TLS it
+/// is only set under this machine's own names, with a name that makes no such claim.
 struct SessionCookie {
   static let name = "__Host-belfry"
   static let plainName = "belfry"
@@ -15,8 +15,8 @@ struct SessionCookie {
 
   /// - Parameters:
   ///   - secured: The cookie's name over TLS.
-  ///   - sameSite: Which requests carry it.
-  /// - Returns: `nil` when the page came in the clear over a network.
+  ///   - sameSite: The requests that carry the cookie.
+  /// - Returns: `nil` if the page was loaded over a network without TLS.
   init?(
     for request: HTTPRequest, name: (secured: String, plain: String) = (Self.name, plainName),
     sameSite: String = "Strict"
@@ -27,7 +27,7 @@ struct SessionCookie {
     attributes = "; Path=/; HttpOnly; SameSite=\(sameSite)" + (isSecured ? "; Secure" : "")
   }
 
-  /// - Parameter seconds: `nil`: until the browser is closed.
+  /// - Parameter seconds: The lifetime; `nil` keeps the cookie until the browser is closed.
   func setting(_ value: String, lasting seconds: Int? = nil) -> String {
     "\(name)=\(value)\(attributes)" + (seconds.map { "; Max-Age=\($0)" } ?? "")
   }
@@ -35,13 +35,13 @@ struct SessionCookie {
 }
 
 extension HTTPRequest {
-  /// Whether the page that asks came over TLS, also where a proxy has taken that off: the browser
-  /// says so of its page. To be asked of requests of the same origin only.
+  /// Whether the requesting page was loaded over TLS, even if a proxy terminates it, as the browser
+  /// reports. Only for requests of the same origin.
   fileprivate var cameOverTLS: Bool {
     isSecure || headers["Origin"]?.lowercased().hasPrefix("https://") == true
   }
 
-  /// The token of the session that the browser shows; `nil` for none, and for two, of which one was
+  /// The session token in the browser's cookie; `nil` if there is none, or two, of which one was
   /// planted.
   var sessionToken: String? {
     cookie(SessionCookie.name)
@@ -61,8 +61,8 @@ extension HTTPRequest {
     return found.flatMap { $0.isEmpty ? nil : String($0) }
   }
 
-  /// Whether a page of this very origin asks: the browser must say so. Cookies come with what any
-  /// page makes a browser send.
+  /// Whether the request comes from a page of the same origin, as the browser must confirm.
+  /// Browsers send cookies with the requests of any page.
   var isOfSameOrigin: Bool {
     (headers["Sec-Fetch-Site"] != nil || headers["Origin"] != nil) && !isFromElsewhere()
   }

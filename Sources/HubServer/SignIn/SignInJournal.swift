@@ -5,11 +5,11 @@ package import HubCore
 import NotificationHubs
 import Synchronization
 
-/// Tells the activity log who has signed in, and who could not.
+/// Records successful and failed sign-ins in the activity log.
 ///
-/// Anybody can fail at signing in, as often as they like. So there is a line for a few failures,
-/// then one every two minutes, which says how many were left out; and no line repeats what somebody
-/// has typed, which may be a password in the wrong field, unless it is an operator's name.
+/// Anyone can fail to sign in any number of times. Therefore a few failures are recorded, then one
+/// every two minutes with the number of those omitted. Typed names are recorded only if they belong
+/// to an operator, since they may be a password in the wrong field.
 package final class SignInJournal: Sendable {
   private struct Budget {
     var left = SignInJournal.burst
@@ -17,15 +17,15 @@ package final class SignInJournal: Sendable {
     var leftOut = 0
   }
 
-  /// How many failures in a row have lines.
+  /// The number of failures in a row that are recorded.
   package static let burst = 20.0
   private static let refill = 120.0
 
   private let service: HubService
   private let log: HubLog
-  /// Of lines about people in the activity log.
+  /// The budget for entries about people in the activity log.
   private let people = Mutex(Budget())
-  /// Of lines about the provider in the server's log.
+  /// The budget for lines about the provider in the server's log.
   private let provider = Mutex(Budget())
 
   package init(service: HubService, log: HubLog = .silent) {
@@ -33,13 +33,14 @@ package final class SignInJournal: Sendable {
     self.log = log
   }
 
-  /// A sign-in is no change, but who reads the log wants to know.
+  /// A sign-in is not a change, but readers of the log need it.
   func signedIn(_ one: OperatorSignIn.Operator, _ request: HTTPRequest) async {
     await keep(one.name, nil, request, status: 200)
   }
 
   /// - Parameters:
-  ///   - whom: Of whom it is certain that they are an operator, or who they are.
+  ///   - whom: The name, if it is certainly an operator's, or the identity that a provider has
+  ///     confirmed; `nil` otherwise.
   ///   - action: `signIn` or `confirm`.
   func failed(
     _ action: String = "signIn", as whom: String?, _ request: HTTPRequest, status: Int
@@ -55,7 +56,7 @@ package final class SignInJournal: Sendable {
     _ problem: ProviderPages.Problem, _ error: any Error, _ request: HTTPRequest
   ) async {
     switch problem.kind {
-    // Of the first nobody knows anything; the others are the person's own.
+    // About the first nothing is known; the others are the user's own.
     case .insecure, .lost, .late, .declined, .busy: return
     case .unknown, .other, .stale, .code, .token:
       await failed(
@@ -69,7 +70,7 @@ package final class SignInJournal: Sendable {
     }
   }
 
-  /// - Returns: How many lines were left out since the last; `nil` when this one is.
+  /// - Returns: The number of lines omitted since the last; `nil` if this one is omitted.
   private func spend(_ budget: borrowing Mutex<Budget>) -> Int? {
     let now = service.clock.steady()
     return budget.withLock { budget in

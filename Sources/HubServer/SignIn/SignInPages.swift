@@ -4,7 +4,7 @@ package import HTTPServer
 package import HubCore
 import NotificationHubs
 
-/// What the portal calls to sign an operator in and out: below `/$portal/session`, and
+/// The portal's calls for signing operators in and out, below `/$portal/session` and
 /// `/$portal/oidc`.
 package struct SignInPages: HTTPHandler {
   private let signIn: OperatorSignIn?
@@ -15,10 +15,10 @@ package struct SignInPages: HTTPHandler {
   private let next: any HTTPHandler
 
   /// - Parameters:
-  ///   - signIn: `nil`: there are no operators, only keys.
-  ///   - next: Answers everything else.
-  ///   - journal: One for all listeners.
-  ///   - hasLocalUser: A ``PortalDesk`` signs the local user in.
+  ///   - signIn: The sign-in of operators; `nil` if there are only keys.
+  ///   - next: The handler for all other requests.
+  ///   - journal: The journal, shared by all listeners.
+  ///   - hasLocalUser: Whether a ``PortalDesk`` signs the local user in.
   package init(
     _ signIn: OperatorSignIn?, service: HubService, journal: SignInJournal,
     hasLocalUser: Bool = false,
@@ -75,15 +75,15 @@ package struct SignInPages: HTTPHandler {
 
   private struct State: Encodable {
     let ways: [String]
-    /// What people call the OpenID provider.
+    /// The display name of the OpenID provider.
     let oidcName: String?
     let user: String?
     let hubs: [String: String]?
-    /// Seconds without a request after which the session ends.
+    /// The maximum time between two requests of a session, in seconds.
     let idle: Int?
-    /// Whether keys may be shown and things deleted right now.
+    /// Whether keys may be shown and things deleted at present.
     let confirmed: Bool?
-    /// How the operator shows once more who they are.
+    /// The method by which the operator can confirm their identity.
     let confirmation: String?
 
     enum CodingKeys: CodingKey {
@@ -92,7 +92,7 @@ package struct SignInPages: HTTPHandler {
     func encode(to encoder: any Encoder) throws {
       var members = encoder.container(keyedBy: CodingKeys.self)
       try members.encode(ways, forKey: .ways)
-      // Told even when there is none: the page asks who is there.
+      // Encoded even if there is none: the page asks for it.
       try members.encode(user, forKey: .user)
       try members.encode(hubs, forKey: .hubs)
       try members.encodeIfPresent(oidcName, forKey: .oidcName)

@@ -2,15 +2,15 @@ import CWebFiles
 import CZlib
 import HTTPServer
 
-/// A file of a web page, as the compiler put it into the program.
+/// A file of a web page, embedded in the program by the compiler.
 struct WebFile: Sendable {
-  /// Below the page's folder: `texts/en.js`.
+  /// The path below the page's folder, such as `texts/en.js`.
   let name: String
   let bytes: [UInt8]
-  /// The same as gzip, a third of it. Made once, when the first file is asked for: about 20 ms for
-  /// all.
+  /// The gzip form, a third of the size. Created once for all files, when the first one is
+  /// requested, in about 20 ms.
   private let compressed: [UInt8]
-  /// Another one for every other content.
+  /// A tag that changes with the content.
   private let contentTag: String
 
   static let browserPage = all(belfry_browser_page_files())
@@ -32,7 +32,7 @@ struct WebFile: Sendable {
     var count = 0
     while text[count] != 0 { count += 1 }
     bytes = Array(UnsafeBufferPointer(start: text, count: count))
-    // FNV-1a: it only has to differ from that of the file's other versions.
+    // FNV-1a: it only has to distinguish the versions of one file.
     var hash: UInt64 = 0xcbf2_9ce4_8422_2325
     for byte in bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
     contentTag = String(hash, radix: 16)
@@ -44,8 +44,8 @@ struct WebFile: Sendable {
     }
   }
 
-  /// The file, or that it has not changed. Asked for again each time: after an update of Belfry all
-  /// the files of a page must fit.
+  /// The file, or a reply that it has not changed. Browsers revalidate it each time, since after an
+  /// update of Belfry all files of a page must match.
   func response(to request: HTTPRequest) -> HTTPResponse {
     let isCompressed = !compressed.isEmpty && compressed.count < bytes.count && request.takesGzip
     let entityTag = "\"" + contentTag + (isCompressed ? "-gzip" : "") + "\""
@@ -75,8 +75,8 @@ struct WebFile: Sendable {
 }
 
 extension HTTPRequest {
-  /// Whether its sender reads gzip (RFC 9110, section 12.5.3). `*` and `x-gzip` are ignored: who
-  /// sends them gets the file as it is.
+  /// Whether the client accepts gzip (RFC 9110, section 12.5.3). `*` and `x-gzip` are ignored, and
+  /// their senders get the uncompressed file.
   fileprivate var takesGzip: Bool {
     (headers["Accept-Encoding"] ?? "").lowercased().split(separator: ",").contains { coding in
       let parts = coding.split(separator: ";").map { $0.filter { $0 != " " && $0 != "\t" } }
@@ -87,10 +87,10 @@ extension HTTPRequest {
 }
 
 extension HTTPResponse {
-  /// As a browser is to take everything below a page: only what comes from here runs here, and
-  /// nobody else shows the page in a frame.
+  /// The response with headers for everything below a page: only scripts of this origin may run,
+  /// and no other page may embed it in a frame.
   ///
-  /// - Parameter policy: What the page may load and do beside `default-src 'none'`.
+  /// - Parameter policy: The permissions of the page in addition to `default-src 'none'`.
   func guarded(_ policy: String...) -> HTTPResponse {
     var response = self
     let all =

@@ -2,13 +2,13 @@ import Foundation
 import HTTPServer
 import HubCore
 
-/// What the scripts of a web page call that is not the hub's own API: JSON in, JSON out.
+/// The calls of a web page's scripts that are not part of the hub's own API: JSON in, JSON out.
 enum WebPageCalls {
-  /// Answers a page of this origin; anybody else is refused, and so is a body that a form could
-  /// send, since forms ask nobody's leave.
+  /// Answers a page of this origin. All others are refused, and so are bodies that a form could
+  /// send, since forms need no permission of the server.
   ///
-  /// - Parameter failing: Said of a failure whose text is for the operator's log and not for a
-  ///   page.
+  /// - Parameter failing: The message for a failure whose own text is meant for the operator's log
+  ///   only.
   static func answer(
     _ request: HTTPRequest, failing: String, _ action: () async throws -> HTTPResponse
   ) async -> HTTPResponse {
@@ -47,9 +47,8 @@ enum WebPageCalls {
     return body
   }
 
-  /// A reply that streams events, with a comment every two seconds: that a page has gone shows only
-  /// when it is written to, and until then a push service would take its device for one that
-  /// listens.
+  /// A reply that streams events, with a comment every two seconds: a closed page is noticed only
+  /// when writing to it, and until then a push service would consider its device connected.
   static func stream(
     _ events: AsyncThrowingStream<ServerSentEvent, any Error>
   ) -> HTTPResponse {
