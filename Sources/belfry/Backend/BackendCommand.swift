@@ -4,7 +4,7 @@ import HTTPServer
 import NotificationHubs
 import SecurePushBackend
 
-/// Where a backend keeps what it knows.
+/// The location of a backend's data.
 struct BackendStoreOptions: ParameterGroup {
   @Option("--store", "DIR", "holds users, payloads and their key") var directory = "belfry-backend"
   @Option(
@@ -17,7 +17,7 @@ struct BackendStoreOptions: ParameterGroup {
   private let hasDatabase: Bool
   private let hasUsers: Bool
 
-  /// - Parameters: Which of the two a command works on.
+  /// - Parameters: The options of the two that a command accepts.
   init(database: Bool = true, users: Bool = true) {
     hasDatabase = database
     hasUsers = users
@@ -35,14 +35,14 @@ struct BackendStoreOptions: ParameterGroup {
     return try existing.postgres(address, part: .backend, option: "--store")
   }
 
-  /// The directory of a backend, which is not made.
+  /// The directory of a backend, which is not created.
   private var existing: DataDirectory {
     DataDirectory(path: URL(fileURLWithPath: directory).standardizedFileURL.path)
   }
 
   var userFile: String { users ?? existing.path + "/users" }
 
-  /// Opens the store of a backend that has run before.
+  /// Opens the store of an existing backend.
   func open(_ context: CommandContext) async throws -> BackendStore {
     try await BackendRuntime.openExisting(existing, database: try database(context))
   }
@@ -58,7 +58,7 @@ extension Reader where Value == UserName {
 
   static let typedUser = Reader(show: \.text) { text, _ throws(UsageError) in try typed(text) }
 
-  /// An operator: `ann`, or whom an OpenID provider names by `subject:…` or `email:…`.
+  /// An operator: `ann`, or `subject:…` or `email:…` for a user of an OpenID provider.
   static let operatorUser = Reader(show: \.text) { text, _ throws(UsageError) in
     for kind in [UserName.Kind.subject, .email] where text.hasPrefix("\(kind.rawValue):") {
       let isGood = kind == .subject || text.contains("@")
@@ -70,7 +70,7 @@ extension Reader where Value == UserName {
     return try typed(text)
   }
 
-  /// Of either kind: `alice`, or `subject:…`.
+  /// A user of either kind: `alice`, or `subject:…`.
   static let anyUser = Reader(show: \.text) { text, _ throws(UsageError) in
     if let user = UserName(key: text) { return user }
     return try typed(text)
@@ -195,7 +195,8 @@ struct BackendCommand: Subcommand {
     await runtime.stop(within: .seconds(10))
   }
 
-  /// A key without data is that of a backend in PostgreSQL; a file would be empty beside it.
+  /// A key without a database file belongs to a backend in PostgreSQL; a file would be empty beside
+  /// it.
   private func refuseForgottenDatabase(_ options: BackendRuntime.Options) throws {
     func has(_ part: BackupPart) -> Bool {
       FileManager.default.fileExists(atPath: "\(options.directory.path)/\(part.rawValue)")
@@ -217,7 +218,7 @@ struct BackendCommand: Subcommand {
     do { connection = try ConnectionString(text) } catch {
       throw UsageError("--listen-connection: \(error)")
     }
-    // Devices would get every right that the backend has.
+    // Devices would get every right of the backend.
     guard connection.key != access.connection.key else {
       throw UsageError(
         "--listen-connection must be of a policy with the right Listen alone, not the backend's own"
@@ -226,8 +227,8 @@ struct BackendCommand: Subcommand {
     return BackendConfiguration.HubAccess(connectionString: connection, hub: access.hub)
   }
 
-  /// Asks the hub for what would otherwise fail with each request, or give devices too much. One
-  /// that does not answer may still be starting.
+  /// Checks with the hub for misconfigurations that would make every request fail or give devices
+  /// too many rights. A hub that does not reply may still be starting.
   private func check(
     _ access: HubAccess, _ listening: BackendConfiguration.HubAccess?,
     _ context: CommandContext
@@ -272,7 +273,7 @@ struct BackendCommand: Subcommand {
         "\(hub) is not there. Name another with --hub, or make it: belfry hub create \(access.hub)",
         exitCode: .refused)
     } catch let error as NotificationHubError {
-      // Each device would be given whatever rights that policy has.
+      // Each device would get all rights of that policy.
       guard listening == nil else {
         throw CommandFailure(
           "--listen-connection cannot be checked, since the hub does not answer: \(error)\nstart again "
@@ -286,7 +287,7 @@ struct BackendCommand: Subcommand {
     _ = try await client.registrations(pageSize: 1).first { _ in true }
   }
 
-  /// - Returns: Whether the hub lets the caller do that.
+  /// - Returns: Whether the hub permits the call.
   private static func isAllowed(_ call: () async throws -> Void) async throws -> Bool {
     do {
       try await call()

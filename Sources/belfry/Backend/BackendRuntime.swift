@@ -6,29 +6,29 @@ import NotificationHubs
 import SQLDatabase
 import SecurePushBackend
 
-/// The app backend with its store and listener: what `belfry backend` serves, and `belfry up`
-/// beside the hub. It knows its hub by a connection string alone.
+/// The app backend with its store and listener, as served by `belfry backend`, and by `belfry up`
+/// next to the hub. It only has a connection string of its hub.
 final class BackendRuntime: Sendable {
   struct Options: Sendable {
-    /// Holds the database and the key that payloads are sealed under.
+    /// The directory of the database and of the key that seals payloads.
     var directory: DataDirectory
-    /// The address of a PostgreSQL database; `nil` keeps an SQLite file in the directory.
+    /// The address of a PostgreSQL database; `nil` for an SQLite file in the directory.
     var database: String?
     var address = "127.0.0.1"
-    /// 0 picks a free one.
+    /// The port; 0 picks a free one.
     var port: UInt16 = 8090
-    /// `nil` speaks plain HTTP.
+    /// The certificate for HTTPS; `nil` serves plain HTTP.
     var certificate: CertificateSource?
     var signIn: SignIn
     var configuration = BackendConfiguration()
-    /// Who may say for whom they ask.
+    /// The proxies whose statements about the client are trusted.
     var trustedProxies = TrustedProxies()
-    /// Open connections of one client address at a time.
+    /// The maximum number of concurrent connections per client address.
     var connectionsPerAddress = 256
     var log: @Sendable (String) -> Void = { _ in }
   }
 
-  /// The base URL; the paths begin with `/api`.
+  /// The base URL; paths begin with `/api`.
   let url: String
   private let store: BackendStore
   private let listener: HTTPListener
@@ -76,8 +76,8 @@ final class BackendRuntime: Sendable {
     }
   }
 
-  /// Opens the store of a backend that has run before.
-  /// - Throws: ``CommandFailure`` when there is none; nothing is made.
+  /// Opens the store of an existing backend.
+  /// - Throws: ``CommandFailure`` if there is none; nothing is created.
   static func openExisting(
     _ directory: DataDirectory, database address: String?
   ) async throws -> BackendStore {
@@ -93,8 +93,8 @@ final class BackendRuntime: Sendable {
     return try await open(directory, database: address, mayMake: false)
   }
 
-  /// Opens the store; a new one gets a new key, which stands in the directory for both engines.
-  /// - Parameter mayMake: An empty PostgreSQL database is made one of a backend.
+  /// Opens the store. A new one gets a new key, which is stored in the directory for both engines.
+  /// - Parameter mayMake: Whether an empty PostgreSQL database may be set up for a backend.
   static func open(
     _ directory: DataDirectory, database address: String?, mayMake: Bool = true
   ) async throws -> BackendStore {
@@ -103,7 +103,7 @@ final class BackendRuntime: Sendable {
     var isMade = false
     do {
       if let address {
-        // Whatever is wrong with the database shows before a key is made.
+        // Any problem with the database is detected before a key is created.
         let connection = try PostgresConnection(address: address, component: "backend")
         defer { connection.close() }
         guard try mayMake || connection.schemaVersion() > 0 else {
@@ -112,7 +112,7 @@ final class BackendRuntime: Sendable {
               + "--database URL", exitCode: .usage)
         }
       }
-      // A new key beside an old database would only hide that the right one is missing.
+      // A new key next to an old database would hide that the right one is missing.
       let key: MasterKey
       if FileManager.default.fileExists(atPath: file) {
         key = try MasterKey.load(file: keyFile)
@@ -137,7 +137,7 @@ final class BackendRuntime: Sendable {
       guard let address else {
         throw CommandFailure("\(file) cannot be opened: \(error)", exitCode: .usage)
       }
-      // Who may not make the tables has sealed nothing.
+      // A user without permission to create the tables has not sealed anything.
       if isMade, error.kind == .notAllowed { try? FileManager.default.removeItem(atPath: keyFile) }
       throw CommandFailure(
         "the database \(DatabaseAddress.shown(address)): "

@@ -36,9 +36,9 @@ struct BackendUserAddCommand: Subcommand {
 
 }
 
-/// A password that somebody gives a user.
+/// The new password of a user.
 enum NewPassword {
-  /// - Parameter file: Whose first line it is; `nil` asks on the terminal.
+  /// - Parameter file: The file whose first line is the password; `nil` asks on the terminal.
   static func read(_ file: String?, of user: String) throws -> String {
     let password = try file.map(firstLine) ?? ask("password for \(user)")
     try check(password)
@@ -188,14 +188,15 @@ struct BackendAuditCommand: Subcommand {
   }
 }
 
-/// Reads a line from the terminal without showing it.
+/// Reads a line from the terminal without echo.
 enum HiddenInput {
   static func ask(_ prompt: String) -> String? {
     var settings = termios()
     guard tcgetattr(0, &settings) == 0 else { return nil }
     let before = settings
     settings.c_lflag &= ~tcflag_t(ECHO)
-    // Before the prompt: what a person or a script answers at once must neither be shown nor lost.
+    // Before the prompt: an immediate answer by a person or a script must be neither shown nor
+    // lost.
     tcsetattr(0, TCSAFLUSH, &settings)
     FileHandle.standardError.write(Data(prompt.utf8))
     defer {

@@ -5,7 +5,7 @@ import HubStorage
 import SQLDatabase
 import Wire
 
-/// Makes a backup of a data directory.
+/// Creates a backup of a data directory.
 struct Backup {
   let directory: DataDirectory
   let context: CommandContext
@@ -13,12 +13,12 @@ struct Backup {
   var masterKey: String?
   var hasKeys = true
   var scratch: String?
-  /// See ``BackupWriter``; tests take a small one.
+  /// See ``BackupWriter``; tests use a low one.
   var cost = BackupFile.standardCost
 
   private func path(_ part: BackupPart) -> String { directory.path + "/" + part.rawValue }
 
-  /// - Throws: ``CommandFailure`` or ``StoreError``; the file is as it was then.
+  /// - Throws: ``CommandFailure`` or ``StoreError``; the file is then unchanged.
   func write(to file: String, password: String?) throws -> BackupHeader {
     try directory.checkUser()
     let parts = BackupPart.allCases.filter {
@@ -68,7 +68,7 @@ struct Backup {
           bar.show(Double(done) / Double(header.size), done.megabytes)
         }
       }
-      // Rows under the old key, and a file that has only the new one, would be a backup of nothing.
+      // Rows under the old key with a file that has only the new one would be a useless backup.
       guard (try? read(.masterKey)) == key else {
         throw CommandFailure("the master key was replaced meanwhile: make the backup again")
       }
@@ -80,9 +80,10 @@ struct Backup {
     return header
   }
 
-  /// Where the copies stand until they are in the file; nobody else uses it meanwhile.
+  /// Creates the folder for the copies until they are in the file, and claims it.
   private func makeFolder(_ folder: String) throws -> DirectoryClaim {
-    // Who may rename there could put a link in the folder's place, and have other files removed.
+    // A user who can rename entries there could replace the folder with a link, and have other
+    // files removed.
     if let scratch, let fault = FileOwner.distrust(scratch) {
       throw CommandFailure(
         "\(fault): name a directory of your own with --scratch DIR", exitCode: .usage)
@@ -92,7 +93,7 @@ struct Backup {
         "\(folder) cannot be made: \(String(cString: strerror(errno))). Name another directory with "
           + "--scratch DIR", exitCode: .usage)
     }
-    // In a directory that others write to, somebody could have made it, or a link, first.
+    // In a directory that others can write to, another user may have created it, or a link, first.
     var own = stat()
     guard lstat(folder, &own) == 0, own.st_mode & S_IFMT == S_IFDIR, own.st_mode & 0o077 == 0,
       own.st_uid == geteuid()
@@ -105,12 +106,12 @@ struct Backup {
       throw CommandFailure(
         "another backup is under way in \(folder); wait for its end", exitCode: .unreachable)
     }
-    // What a backup has left that was killed.
+    // Leftovers of a backup that was killed.
     clear(folder)
     return claim
   }
 
-  /// Removes what a backup makes there, and nothing else.
+  /// Removes only the files that a backup creates.
   private func clear(_ folder: String) {
     for part in BackupPart.allCases {
       for end in ["", "-journal", "-wal", "-shm"] { _ = unlink(folder + "/" + part.rawValue + end) }
@@ -130,7 +131,7 @@ struct Backup {
     } catch {
       throw CommandFailure("\(path(part)) cannot be copied: \(StoreError.orRefusal(error))")
     }
-    // A backup that turns out to be damaged when it is needed is worse than none.
+    // A backup found to be damaged only when it is needed is worse than none.
     let faults = try part.open(copy).connection.faults(comparesIndexes: true)
     guard faults.isEmpty else {
       throw CommandFailure(
@@ -179,9 +180,9 @@ struct Backup {
 }
 
 extension CommandContext {
-  /// - Throws: ``CommandFailure`` when there is too little room for so many bytes.
+  /// - Throws: ``CommandFailure`` if there is too little space for that many bytes.
   func checkRoom(_ size: Int64, in folder: String, advice: String) throws {
-    // Something for directories, and for others who write meanwhile.
+    // A reserve for directories, and for other programs that write in the meantime.
     let needed = size + 4_000_000
     guard let room = room(folder), room < needed else { return }
     throw CommandFailure(

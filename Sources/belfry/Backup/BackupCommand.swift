@@ -1,16 +1,16 @@
 import Foundation
 import HubStorage
 
-/// The password of a sealed backup, which never stands in the words of a command.
+/// The password of a sealed backup, which is never an argument of a command.
 struct BackupPassword {
   static let variable = "BELFRY_BACKUP_PASSWORD"
   let file: String?
   let context: CommandContext
 
-  /// Whether there is one to open a backup with, which has to be sealed then.
+  /// Whether a password was given, which requires a backup to be sealed.
   var isGiven: Bool { file != nil || context.environment[Self.variable] != nil }
 
-  /// What was given; `nil` where somebody has to be asked.
+  /// The password that was given; `nil` if the user must be asked.
   private func given() throws -> String? {
     try file.map { try NewPassword.firstLine(of: $0) } ?? context.environment[Self.variable]
   }
@@ -114,14 +114,14 @@ struct BackupCommand: Subcommand {
   }
 }
 
-/// What a backup holds, for scripts.
+/// The contents of a backup, for scripts.
 struct BackupReport: Encodable {
   var file: String?
   /// The directory that was restored.
   var directory: String?
-  /// When the backup was made, ISO 8601.
+  /// The time of the backup, in ISO 8601.
   let made: String
-  /// The version of the belfry that made it.
+  /// The version of belfry that created it.
   let belfry: String
   let entries: [BackupHeader.Entry]
 

@@ -4,30 +4,31 @@ import HubStorage
 import SecurePushBackend
 import Wire
 
-/// What a backup says of itself, in front of what it holds.
+/// The header of a backup, in front of its contents.
 struct BackupHeader: Codable, Equatable {
   struct Entry: Codable, Equatable {
     let part: BackupPart
-    /// In bytes.
+    /// The size in bytes.
     let size: Int64
-    /// 64 hexadecimal digits.
+    /// The hash as 64 hexadecimal digits.
     let sha256: String
-    /// Of a database: the version of its tables.
+    /// The schema version of a database.
     var schema: Int?
   }
 
-  /// When it was made, ISO 8601.
+  /// The time of the backup, in ISO 8601.
   let made: String
-  /// The version of the belfry that made it.
+  /// The version of belfry that created it.
   let belfry: String
   let entries: [Entry]
 
   var size: Int64 { entries.reduce(0) { $0 + $1.size } }
-  /// Opens what is sealed in its hub, or in its app backend where there is no hub.
+  /// The key that opens the sealed values of the hub, or of the app backend if there is no hub.
   var key: BackupPart { entry(.hub) == nil ? .backendKey : .masterKey }
   func entry(_ part: BackupPart) -> Entry? { entries.first { $0.part == part } }
 
-  /// - Throws: ``CommandFailure`` for what no belfry writes, and what only a newer one reads.
+  /// - Throws: ``CommandFailure`` for a header that no belfry writes, or that only a newer one can
+  ///   read.
   fileprivate func check() throws {
     guard Set(entries.map(\.part)).count == entries.count,
       [made, belfry].allSatisfy({ $0.utf8.count <= 40 && $0 == $0.harmless }),
@@ -45,14 +46,14 @@ struct BackupHeader: Codable, Equatable {
   }
 }
 
-/// The form of a backup: 32 bytes in front, then a body. The body is the length of the header (4
-/// bytes, the highest first), the header as JSON, the SHA-256 of all that, and the parts one behind
-/// the other.
+/// The format of a backup: 32 bytes of preamble, then a body. The body consists of the length of
+/// the header (4 bytes, big-endian), the header as JSON, the SHA-256 of all that, and the parts one
+/// after another.
 ///
-/// Under a password the body is cut into pieces of 1 MiB, each sealed with AES-256-GCM under a key
-/// that scrypt makes of the password and the salt in front. A piece's nonce is its number and
-/// whether it is the last, so that none can be left out, moved or cut off (the STREAM construction,
-/// as in age).
+/// With a password the body is split into pieces of 1 MiB, each sealed with AES-256-GCM under a key
+/// that scrypt derives from the password and the salt in the preamble. The nonce of a piece
+/// contains its number and whether it is the last, so that none can be omitted, moved or cut off
+/// (the STREAM construction, as in age).
 /// - SeeAlso: <https://eprint.iacr.org/2015/189>
 enum BackupFile {
   static let magic = Array("BelfryBk".utf8)
@@ -60,10 +61,10 @@ enum BackupFile {
   static let frontCount = 32
   static let piece = 1 << 20
   static let headerLimit = 1 << 16
-  /// 128 MiB and some 0.4 seconds for each guess.
+  /// 128 MiB and about 0.4 seconds per guess.
   static let standardCost = 17
 
-  /// The first bytes: magic, version, whether it is sealed, the logarithm of scrypt's cost, a zero,
+  /// The preamble: magic, version, whether it is sealed, the logarithm of scrypt's cost, a zero,
   /// the salt, zeros.
   static func front(salt: [UInt8]?, cost: Int) -> [UInt8] {
     var front = magic + [version, salt == nil ? 0 : 1, salt == nil ? 0 : UInt8(cost), 0]
@@ -81,11 +82,11 @@ enum BackupFile {
   }
 }
 
-/// Writes a backup from its beginning to its end.
+/// Writes a backup sequentially.
 final class BackupWriter {
   private let output: OutputFile
   private let front: [UInt8]
-  /// `nil` without a password.
+  /// The key; `nil` without a password.
   private let key: [UInt8]?
   private var waiting: [UInt8] = []
   private var number: UInt64 = 0
@@ -109,7 +110,7 @@ final class BackupWriter {
   func write(_ bytes: [UInt8]) throws {
     guard key != nil else { return try output.write(Data(bytes)) }
     waiting += bytes
-    // One piece stays, since only the end knows which is the last.
+    // One piece is kept back, since only the end shows which is the last.
     while waiting.count > BackupFile.piece {
       try seal(Array(waiting.prefix(BackupFile.piece)), isLast: false)
       waiting.removeFirst(BackupFile.piece)
@@ -130,15 +131,15 @@ final class BackupWriter {
   }
 }
 
-/// Reads a backup; whatever the file holds, nothing traps, and memory stays bounded.
+/// Reads a backup; no content of the file can cause a trap, and memory stays bounded.
 final class BackupReader {
   let header: BackupHeader
   private let source: Source
 
   /// Reads the header.
   /// - Parameters:
-  ///   - password: Asked for it when the backup is sealed.
-  ///   - expectsSeal: One that is not sealed is refused.
+  ///   - password: Called for the password if the backup is sealed.
+  ///   - expectsSeal: Whether to refuse a backup that is not sealed.
   /// - Throws: ``CommandFailure``.
   init(_ path: String, password: () throws -> String, expectsSeal: Bool = false) throws {
     var source = try Source(path, password: password, expectsSeal: expectsSeal)
@@ -160,9 +161,9 @@ final class BackupReader {
     self.source = source
   }
 
-  /// Reads all parts, each of which has to be what was written, to the end of the file. It can be
-  /// called again, and reads them again then.
-  /// - Parameter take: Gets a part's bytes a piece at a time; its last call for a part has none.
+  /// Reads all parts to the end of the file, and verifies them. Can be called again, which reads
+  /// them again.
+  /// - Parameter take: Receives a part's bytes piece by piece; its last call for a part has none.
   func readParts(_ take: (BackupPart, [UInt8]) throws -> Void) throws {
     var source = source
     try source.goBack()
@@ -188,16 +189,16 @@ final class BackupReader {
     let front: [UInt8]
     private let file: FileHandle
     private let key: [UInt8]?
-    /// Bytes of the file that have not been read.
+    /// The number of bytes of the file not read yet.
     private var left: Int64
     private var number: UInt64 = 0
     private var place: UInt64 = 0
-    /// Of the piece that was unsealed last.
+    /// The unread rest of the piece unsealed last.
     private var waiting: ArraySlice<UInt8> = []
 
     init(_ path: String, password: () throws -> String, expectsSeal: Bool) throws {
       var status = stat()
-      // Not waiting: a pipe would, for one who writes.
+      // Non-blocking: opening a pipe would wait for a writer.
       let descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
       guard descriptor >= 0 else {
         throw CommandFailure(
@@ -225,7 +226,7 @@ final class BackupReader {
         guard front[9] == 0 else {
           throw BackupFile.damaged("its first bytes are not what was written")
         }
-        // Else it could be swapped for one that anybody can write.
+        // Otherwise it could be replaced with one that anyone can write.
         guard !expectsSeal else {
           throw CommandFailure(
             "\(path) is not sealed, though a password was given: it is not the backup that was sealed "
@@ -255,7 +256,7 @@ final class BackupReader {
 
     var isAtEnd: Bool { left == 0 && waiting.isEmpty }
 
-    /// Notes where the file is, for ``goBack()``.
+    /// Records the position in the file for ``goBack()``.
     mutating func hold() throws { place = try file.offset() }
     func goBack() throws { try file.seek(toOffset: place) }
 

@@ -5,7 +5,7 @@ import HubStorage
 import SQLDatabase
 import SecurePushBackend
 
-/// What can be in a backup: files of a data directory, under their own names.
+/// The possible parts of a backup: files of a data directory, under their own names.
 enum BackupPart: String, CaseIterable, Codable {
   case hub = "belfry.sqlite"
   case backend = "backend.sqlite"
@@ -17,8 +17,8 @@ enum BackupPart: String, CaseIterable, Codable {
   case users = "users"
 
   var isDatabase: Bool { self == .hub || self == .backend }
-  /// Opens something by itself. The authority's certificate goes with its key: one without the
-  /// other is refused at the start of a server.
+  /// Whether the file gives access by itself. The authority's certificate belongs to its key: a
+  /// server refuses to start with one but not the other.
   var isKey: Bool {
     switch self {
     case .masterKey, .backendKey, .authority, .authorityKey: true
@@ -28,9 +28,9 @@ enum BackupPart: String, CaseIterable, Codable {
 }
 
 extension BackupPart {
-  /// Opens a database for a look.
-  /// - Throws: What is wrong with it, or that it is of a newer version.
-  /// - Returns: The connection, and the version of its tables.
+  /// Opens a database to inspect it.
+  /// - Throws: An error that describes the damage, or says that the database is of a newer version.
+  /// - Returns: The connection, and the schema version.
   func open(_ path: String) throws -> (connection: SQLiteConnection, schema: Int) {
     if self == .hub {
       let file = try StoreFile(path: path)
@@ -57,8 +57,8 @@ extension BackupPart {
     }
   }
 
-  /// Proves that the key in a directory opens what a database there has sealed.
-  /// - Throws: ``StoreError/sealedSecret`` when it does not.
+  /// Verifies that the key in a directory opens the sealed values of its database.
+  /// - Throws: ``StoreError/sealedSecret`` if it does not.
   func checkKey(in directory: DataDirectory, of path: String, masterKey: String?) throws {
     switch self {
     case .hub: try StoreFile(path: path).check(try directory.sealing(masterKey: masterKey))

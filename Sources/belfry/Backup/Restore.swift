@@ -3,32 +3,33 @@ import Foundation
 import HubCore
 import HubStorage
 
-/// Makes a data directory of a backup.
+/// Creates a data directory from a backup.
 struct Restore {
   let file: String
   let context: CommandContext
   var password: () throws -> String
-  /// Somebody who gives a password means a sealed backup, and no other.
+  /// Whether the backup must be sealed, as a password implies.
   var expectsSeal = false
   var masterKeyFile: String?
-  /// The text of the key, when it comes from outside.
+  /// The text of the key, if it comes from outside.
   var masterKey: String?
 
-  /// What an empty directory may hold: a lock that nobody has, a volume's own folder, and what a
-  /// restore has left that was killed.
+  /// The permitted contents of an otherwise empty directory: a lock without holder, a volume's own
+  /// folder, and leftovers of a restore that was killed.
   private static let draft = "restore.part"
   private static let nothing: Set = ["lock", "lost+found", draft]
 
-  /// Reads all of the backup.
+  /// Reads the whole backup.
   func verify() throws -> BackupHeader {
     let reader = try BackupReader(file, password: password, expectsSeal: expectsSeal)
     try read(reader, "checked") { _, _ in }
     return reader.header
   }
 
-  /// Root goes on as the directory's owner: see ``DataDirectory/becomeOwner()``.
-  /// - Throws: ``CommandFailure``; the directory is as it was then.
-  /// - Returns: The backup's header and the whole path of the directory.
+  /// Restores the backup into a directory. Root continues as the directory's owner: see
+  /// ``DataDirectory/becomeOwner()``.
+  /// - Throws: ``CommandFailure``; the directory is then unchanged.
+  /// - Returns: The backup's header and the full path of the directory.
   func restore(to path: String) throws -> (header: BackupHeader, directory: String) {
     let target = DataDirectory(path: URL(fileURLWithPath: path).standardizedFileURL.path)
     try target.checkUser(onlyReads: true)
@@ -43,9 +44,9 @@ struct Restore {
     try read(reader, "checked") { _, _ in }
     let directory = try DataDirectory.make(at: target.path)
     guard let claim = try? directory.claim(for: .restoring) else { throw Self.served(directory) }
-    // Nobody else's: the directory is empty besides, or this ends here.
+    // The lock file is ours: the directory is otherwise empty, or the restore ends here.
     defer { withExtendedLifetime(claim) { _ = unlink(directory.path + "/lock") } }
-    // Reading has taken its time, and somebody may have come.
+    // Reading took time, in which another process may have used the directory.
     try checkIsEmpty(directory)
     do {
       try context.checkRoom(
@@ -82,8 +83,9 @@ struct Restore {
     }
   }
 
-  /// What nobody can open is better known before than after.
-  /// - Returns: The keys in the file that `--master-key` names: it may be a pipe, and is read once.
+  /// Reads the key from outside, so that an unusable backup is detected before anything is written.
+  /// - Returns: The keys in the file that `--master-key` names, which may be a pipe and is read
+  ///   once.
   private func outsideKey(for header: BackupHeader) throws -> MasterKeyRing? {
     let key = header.key
     let isOutside = key == .masterKey && masterKey != nil
@@ -116,7 +118,7 @@ struct Restore {
     }
   }
 
-  /// Writes everything, and tries the keys.
+  /// Writes all parts, and verifies the keys.
   private func write(
     _ reader: BackupReader, _ key: MasterKeyRing?, to draft: DataDirectory
   ) throws {
@@ -143,7 +145,7 @@ struct Restore {
     }
     do {
       for part in reader.header.entries.map(\.part) where part.isDatabase {
-        // Of two databases that were backed up without keys, one key is given.
+        // If two databases were backed up without keys, only one key is given.
         if part == .backend, reader.header.entry(.hub) != nil,
           reader.header.entry(.backendKey) == nil
         {
@@ -159,7 +161,7 @@ struct Restore {
     }
   }
 
-  /// A directory with the database's name in it is one to serve, so that name comes last.
+  /// Files with the database's name mark a directory as usable, so that file is moved last.
   private func moveIntoPlace(from draft: String, to directory: String) throws {
     for part in BackupPart.allCases.filter({ !$0.isDatabase }) + [.backend, .hub] {
       let source = draft + "/" + part.rawValue

@@ -34,7 +34,7 @@ extension Checkup {
     }
     for path in configuration.secretFiles {
       var status = stat()
-      // A group may be meant to read it, such as that of /etc/belfry.
+      // Reading by the group may be intended, as in /etc/belfry.
       guard stat(path, &status) == 0, status.st_mode & 0o006 != 0 else { continue }
       findings.append(
         .error(
@@ -85,7 +85,7 @@ extension Checkup {
       do: "ulimit -n; a service has LimitNOFILE= of its own, which does not show here")
   }
 
-  /// Nobody here knows the right time: what shows is a clock that was set back.
+  /// Detects a clock that was set back; the right time is not known here.
   func clock() -> [Finding] {
     var newest = (try? StoreFile(path: data.database))?.lastCommit ?? .distantPast
     for name in ["belfry.sqlite", "belfry.sqlite-wal", "lock", "address"] {
@@ -117,7 +117,7 @@ extension Checkup {
     }
     do {
       let health = try await ServerHealth.ask(address, anchorsPEM: [])
-      // What the server says of its database's durability is a finding of its own here.
+      // The durability of the database is a separate finding here.
       let words = (health.report.reasons + health.report.warnings)
         .filter { $0.code != "database-not-synchronous" }.map { "\($0.code): \($0.text)" }
       if health.status == 200, words.isEmpty { return .ok("server", "ready at \(address)") }

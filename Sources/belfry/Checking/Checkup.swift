@@ -1,16 +1,17 @@
 import Foundation
 
-/// What was looked at, and what there is to do about it.
+/// A result of the checkup, with advice.
 struct Finding: Encodable, Equatable {
   enum Level: String, Encodable { case ok, warning, error }
   let level: Level
-  /// For scripts: `integrity`, `disk`.
+  /// A code for scripts, such as `integrity` or `disk`.
   let code: String
   let text: String
   var why: String?
   var advice: String?
 
-  /// For a terminal: what it says may come from a database or a server that is not to be trusted.
+  /// The finding with text safe for a terminal, since it may come from an untrusted database or
+  /// server.
   var harmless: Finding {
     Finding(
       level: level, code: code, text: text.harmless, why: why?.harmless, advice: advice?.harmless)
@@ -27,7 +28,7 @@ struct Finding: Encodable, Equatable {
   }
 }
 
-/// One look at everything.
+/// A checkup of the whole installation.
 struct Checkup {
   let data: DataDirectory
   let configuration: Configuration
@@ -35,7 +36,7 @@ struct Checkup {
   var isThorough = false
   var now = Date()
 
-  /// From this long before their end on, certificates are warned of, as the server does.
+  /// The time before their expiry at which certificates cause a warning, as in the server.
   static let margin: TimeInterval = 30 * 86_400
 
   func findings() async -> [Finding] {
@@ -54,7 +55,7 @@ struct Checkup {
     return findings
   }
 
-  /// - Parameter note: Where to, and when; `nil` as a rule.
+  /// - Parameter note: The destination and time of the move; usually `nil`.
   static func moved(_ note: String?) -> [Finding] {
     guard let note else { return [] }
     return [
@@ -71,7 +72,7 @@ struct Checkup {
       do: "see docs/operate/troubleshooting.md for this sentence")
   }
 
-  /// - Returns: `nil` when the end is far.
+  /// - Returns: `nil` if the expiry is far away.
   func expiry(_ code: String, of what: String, _ end: Date, do advice: String) -> Finding? {
     guard end < now + Self.margin else { return nil }
     let text = "\(what) \(end < now ? "has ended" : "ends") at \(end.formatted(.iso8601))"

@@ -1,5 +1,4 @@
-/// The version: here, and nowhere else. Packages, the manual page and the image take it from this
-/// file.
+/// The version, defined only here. Packages, the manual page and the image read it from this file.
 enum BelfryVersion {
   static let current = "0.1.0"
 }

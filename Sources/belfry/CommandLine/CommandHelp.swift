@@ -1,10 +1,10 @@
-/// What `--help` teaches about one command.
+/// The help text of one command.
 struct CommandHelp: Sendable {
-  /// The words that call it: `["policy", "create"]`.
+  /// The words of the command: `["policy", "create"]`.
   let words: [String]
   /// One line for the list of commands.
   let summary: String
-  /// What a newcomer should know, in short paragraphs.
+  /// Background for newcomers, in short paragraphs.
   let discussion: String
   let examples: [String]
   private(set) var parameters: [Declaration] = []
@@ -17,7 +17,7 @@ struct CommandHelp: Sendable {
     self.examples = examples
   }
 
-  /// With what a command declares.
+  /// The help with the parameters that a command declares.
   func taking(_ command: some Subcommand) -> CommandHelp {
     var help = self
     help.parameters = declaredParameters(of: command).map(\.declaration)
@@ -25,7 +25,7 @@ struct CommandHelp: Sendable {
     return help
   }
 
-  /// What is told in sentences.
+  /// The prose of the page.
   var text: String {
     ((discussion.isEmpty ? [] : [discussion]) + notes).joined(separator: "\n\n")
   }
@@ -48,7 +48,7 @@ struct CommandHelp: Sendable {
     return lines.joined(separator: "\n")
   }
 
-  /// Paragraphs at most 100 characters wide; lines that begin with blanks stay as they are.
+  /// Wraps paragraphs at 100 characters; lines that begin with blanks are kept.
   static func wrapped(_ text: String) -> [String] {
     var lines: [String] = []
     var isOpen = false
@@ -72,7 +72,7 @@ struct CommandHelp: Sendable {
 
   /// Two columns, the right one wrapped at 100 characters.
   ///
-  /// - Parameter width: Of the left one; `nil` for what it needs, up to 30.
+  /// - Parameter width: The width of the left column; `nil` for the width it needs, up to 30.
   static func columns(_ rows: [(String, String)], width: Int? = nil) -> [String] {
     let width = width ?? min(30, rows.map(\.0.count).max() ?? 0)
     return rows.flatMap { left, right in
@@ -105,7 +105,7 @@ extension Int {
 }
 
 extension String {
-  /// With blanks behind it up to a width.
+  /// The text padded with blanks to a width.
   func padded(to width: Int) -> String {
     self + String(repeating: " ", count: max(0, width - count))
   }

@@ -56,7 +56,7 @@ enum CommandTable {
 
   static let all = groups.flatMap(\.commands)
 
-  /// The exit codes, as every command means them.
+  /// The exit codes, common to all commands.
   static let exitCodes: [(code: String, meaning: String)] = [
     ("0", "done"),
     ("1", "the hub said no, or what was wanted did not come about, such as reaching a device"),
@@ -88,10 +88,10 @@ enum CommandTable {
     return lines.joined(separator: "\n")
   }
 
-  /// Finds the command that the first words name, and the words behind it.
-  /// - Throws: ``UsageError`` when there is none.
+  /// Finds the command that the first words name, and the words after it.
+  /// - Throws: ``UsageError`` if there is none.
   static func find(_ words: [String]) throws -> (command: any Subcommand.Type, rest: [String]) {
-    // `backend user add` is not `backend`.
+    // `backend user add` is different from `backend`.
     let named = all.filter { words.starts(with: $0.about.words) }
     if let command = named.max(by: { $0.about.words.count < $1.about.words.count }) {
       return (command, Array(words.dropFirst(command.about.words.count)))
@@ -105,7 +105,7 @@ enum CommandTable {
       "unknown command '\(first)'\(hint.isEmpty ? ";" : hint) `belfry --help` lists them")
   }
 
-  /// A line for each command whose name starts so; empty when there is none.
+  /// A line for each command whose name begins with these words; empty if there is none.
   static func list(startingWith words: [String]) -> String {
     let family = all.map { $0.about }.filter { $0.words.starts(with: words) }
     return CommandHelp.columns(family.map { ($0.name, $0.summary) }).joined(separator: "\n")

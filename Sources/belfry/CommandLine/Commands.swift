@@ -5,12 +5,13 @@ import HubServer
 import NotificationHubs
 import SQLDatabase
 
-/// One command: its parameters are properties, and it runs in a context, so that tests need no
+/// A command. Its parameters are properties, and it runs in a context, so that tests need no
 /// process.
 protocol Subcommand: Sendable {
-  /// Its name and what the help says beside the parameters.
+  /// The name and the help text, without the parameters.
   static var about: CommandHelp { get }
-  /// Others depend on it while it runs: who does not read what it says must not hold it up.
+  /// Whether others depend on the command while it runs: a stalled reader of its output must not
+  /// block it.
   static var isServer: Bool { get }
   init()
   func run(in context: CommandContext) async throws
@@ -23,7 +24,7 @@ extension Subcommand {
   static var help: CommandHelp { about.taking(Self()) }
 }
 
-/// Why a command ended badly, and the exit code that says so.
+/// The error of a failed command, with its exit code.
 struct CommandFailure: Error, CustomStringConvertible {
   let description: String
   let exitCode: ExitCode
@@ -33,25 +34,25 @@ struct CommandFailure: Error, CustomStringConvertible {
   }
 }
 
-/// What the process answers its caller with.
+/// The exit code of the process.
 enum ExitCode: Int32, Sendable {
   case done = 0
-  /// The hub said no, or what was asked for did not come about.
+  /// The hub refused, or the requested result was not achieved.
   case refused = 1
-  /// The words, or the configuration, make no sense (`EX_USAGE`).
+  /// Invalid arguments or configuration (`EX_USAGE`).
   case usage = 64
-  /// Something that was needed cannot be reached (`EX_UNAVAILABLE`).
+  /// A required service is unreachable (`EX_UNAVAILABLE`).
   case unreachable = 69
   /// A defect of Belfry (`EX_SOFTWARE`).
   case defect = 70
-  /// The system allows the process less than it needs (`EX_OSERR`).
+  /// The system's limits are too low for the process (`EX_OSERR`).
   case system = 71
 }
 
 extension DescriptorLimit {
   /// Raises the limit.
-  /// - Returns: The limit from here on.
-  /// - Throws: ``CommandFailure`` where a server cannot work with it.
+  /// - Returns: The new limit.
+  /// - Throws: ``CommandFailure`` if it is too low for a server.
   @discardableResult
   static func require() throws -> Int {
     let descriptors = raise()
@@ -60,7 +61,7 @@ extension DescriptorLimit {
   }
 }
 
-/// Runs one command and turns what it throws into a line on standard error and an exit code.
+/// Runs one command, and turns its error into a line on standard error and an exit code.
 enum BelfryCommandLine {
   static func run(_ words: [String], in context: CommandContext) async -> ExitCode {
     var command: (any Subcommand.Type)?
@@ -92,7 +93,7 @@ enum BelfryCommandLine {
     }
   }
 
-  /// `belfry hub --help`: the name of several commands, asking for help.
+  /// Whether the words ask for help on a group of commands, as in `belfry hub --help`.
   private static func isFamilyHelp(_ words: [String]) -> Bool {
     words.count == 2 && ["--help", "-h"].contains(words[1])
       && (try? CommandTable.find([words[0]])) == nil
@@ -130,24 +131,24 @@ enum BelfryCommandLine {
   }
 }
 
-/// What a command may touch of the world: tests pass their own.
+/// The interface of a command to the outside world; tests pass their own.
 struct CommandContext: Sendable {
-  /// Variables of the environment.
+  /// The environment variables.
   var environment: [String: String] = ProcessInfo.processInfo.environment
-  /// Takes one line of output.
+  /// Prints one line of output.
   var print: @Sendable (String) -> Void = { line in
     writeLine(line, to: STDOUT_FILENO)
   }
-  /// Takes one line of complaint or progress.
+  /// Prints one line of diagnostics or progress.
   var note: @Sendable (String) -> Void = { line in
     writeLine(line, to: STDERR_FILENO)
   }
-  /// Standard output is a terminal: progress is welcome.
+  /// Whether standard output is a terminal, on which progress can be shown.
   var isTerminal: Bool = isatty(1) == 1
-  /// Asks a person at a terminal a question and reads the answer; `nil` where there is nobody to
+  /// Asks the user at a terminal a question and returns the answer; `nil` if there is no user to
   /// ask.
   var ask: (@Sendable (String) -> String?)? = CommandContext.terminal
-  /// How many bytes can still be written where a path lies; `nil` where nobody knows.
+  /// The number of bytes that can be written at a path; `nil` if it is unknown.
   var room: @Sendable (String) -> Int64? = { DiskSpace.available(at: $0) }
 
   private static var terminal: (@Sendable (String) -> String?)? {
@@ -158,22 +159,22 @@ struct CommandContext: Sendable {
     }
   }
 
-  /// Bold and dim are welcome: on a terminal that knows them, unless `NO_COLOR` is set
+  /// Whether to use bold and dim text: on a terminal that supports it, unless `NO_COLOR` is set
   /// (<https://no-color.org>).
   var isStyled: Bool {
     isTerminal && environment["NO_COLOR", default: ""].isEmpty && environment["TERM"] != "dumb"
   }
 
-  /// A line for the operator, with the time in front, to standard error.
+  /// Prints a line for the operator to standard error, preceded by the time.
   var log: @Sendable (String) -> Void {
     { [note] line in note(Date().formatted(.iso8601) + " " + line) }
   }
 
-  /// Of a server: what stands between it and who reads its two streams.
+  /// The queues between a server and the readers of its two streams.
   var queues: (output: LogQueue, errors: LogQueue)?
 
-  /// The same for a server: lines go through bounded queues, so that nothing waits for who reads
-  /// them.
+  /// The context for a server: lines go through bounded queues, so that a stalled reader blocks
+  /// nothing.
   func serving() -> CommandContext {
     let output = LogQueue(write: print)
     let errors = LogQueue(write: note)
@@ -184,7 +185,7 @@ struct CommandContext: Sendable {
     return context
   }
 
-  /// A log whose lines are notes.
+  /// A log whose lines go to standard error.
   func hubLog(level: LogLevel, format: LogFormat = .text) -> HubLog {
     guard let errors = queues?.errors else {
       return HubLog(level: level, format: format, now: HubClock.system.now, write: note)
@@ -195,18 +196,18 @@ struct CommandContext: Sendable {
     return log
   }
 
-  /// Waits a second for what a server has left to say.
+  /// Waits up to a second for a server's last lines to be written.
   func close() {
     queues?.output.close(within: .milliseconds(500))
     queues?.errors.close(within: .milliseconds(500))
   }
 
-  /// Lets a person at a terminal confirm what cannot be undone.
+  /// Asks the user at a terminal to confirm an irreversible action.
   ///
   /// - Parameters:
   ///   - what: A sentence without its end: `this deletes hub 'news' for good`.
-  ///   - isConfirmed: `--yes` was given.
-  /// - Throws: ``CommandFailure`` unless it was, or the answer is yes.
+  ///   - isConfirmed: Whether `--yes` was given.
+  /// - Throws: ``CommandFailure`` if the action is not confirmed.
   func confirm(_ what: String, _ isConfirmed: Bool) throws {
     if isConfirmed { return }
     guard let ask else { throw CommandFailure("\(what); say --yes", exitCode: .usage) }
@@ -214,19 +215,19 @@ struct CommandContext: Sendable {
     guard ["y", "yes"].contains(answer) else { throw CommandFailure("nothing was done") }
   }
 
-  /// Prints a value as one line of JSON, members in the order of the alphabet.
+  /// Prints a value as one line of JSON, with members in alphabetical order.
   func printJSON(_ value: some Encodable) throws {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     print(String(decoding: try encoder.encode(value), as: UTF8.self))
   }
 
-  /// Prints JSON that is written already.
+  /// Prints existing JSON.
   func printJSON(written bytes: [UInt8]) { print(String(decoding: bytes, as: UTF8.self)) }
 }
 
-/// Writes at once, so that a script that reads line by line never waits for a buffer. A reader
-/// that has gone away is not an error of ours.
+/// Writes at once, so that a script that reads line by line never waits for a buffer. A reader that
+/// has gone away is not an error.
 private func writeLine(_ line: String, to descriptor: Int32) {
   var rest = Array((line + "\n").utf8)[...]
   while !rest.isEmpty {
@@ -234,7 +235,7 @@ private func writeLine(_ line: String, to descriptor: Int32) {
     if count >= 0 {
       rest = rest.dropFirst(count)
     } else if errno == EAGAIN {
-      // Somebody with whom we share the pipe does not want to wait; we do.
+      // Another process sharing the pipe made it non-blocking; this one waits.
       var wanted = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
       _ = poll(&wanted, 1, -1)
     } else if errno != EINTR {

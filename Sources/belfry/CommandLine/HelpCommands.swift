@@ -20,12 +20,12 @@ struct CompletionsCommand: Subcommand {
   }
 }
 
-/// Scripts for shells, made of what `--help` is made of.
+/// Generates shell completions from the data of `--help`.
 struct CompletionScript {
   enum Shell: String, CaseIterable { case bash, zsh, fish }
 
   private let commands: [CommandHelp]
-  /// What may follow some words, by those words: the next words of commands.
+  /// The next words of commands, by the words before them.
   private let nodes: [(words: String, next: [(word: String, help: String)])]
 
   init(_ commands: [CommandHelp]) {
@@ -61,19 +61,20 @@ struct CompletionScript {
     "'" + text.replacing("'", with: #"'\''"#) + "'"
   }
 
-  /// What may stand at the cursor.
+  /// The possible completions at a cursor position.
   private struct Place {
-    /// A shell's pattern for the words before the cursor.
+    /// A shell pattern for the words before the cursor.
     let pattern: String
     /// Commands, arguments and options.
     let next: [(word: String, help: String)]
-    /// Options whose values are known.
+    /// Options with a fixed set of values.
     let known: [Declaration]
-    /// Options whose value may be any text: a shell completes files there.
+    /// Options with free-text values, for which the shell completes files.
     let open: [Declaration]
   }
 
-  /// Those with more words first, since `backend user` is no argument of `backend`.
+  /// Positions in order of decreasing word count, since `backend user` is not an argument of
+  /// `backend`.
   private var places: [Place] {
     let all = Set(nodes.map(\.words) + commands.map { $0.words.joined(separator: " ") })
     func count(_ words: String) -> Int { words.split(separator: " ").count }
@@ -90,7 +91,8 @@ struct CompletionScript {
     }
   }
 
-  /// A branch of the `case` on the words before the cursor; in it one on the word just before.
+  /// A branch of the `case` on the words before the cursor, which contains one on the word just
+  /// before.
   private func branch(
     _ place: Place, words: ([String]) -> String, files: String,
     next: ([(word: String, help: String)]) -> String
@@ -192,7 +194,7 @@ struct CompletionScript {
 }
 
 extension CommandHelp {
-  /// The values that the first argument has.
+  /// The values of the first argument.
   fileprivate var argumentWords: [String] { arguments.first?.words ?? [] }
 }
 
@@ -207,7 +209,7 @@ struct ManualCommand: Subcommand {
   func run(in context: CommandContext) async throws { context.print(ManualPage.text) }
 }
 
-/// The man page, made of what `--help` is made of.
+/// Generates the man page from the data of `--help`.
 enum ManualPage {
   static var text: String {
     var lines = [
@@ -246,7 +248,7 @@ enum ManualPage {
     return lines
   }
 
-  /// A dot or an apostrophe at the start of a line would be a request of the formatter.
+  /// A dot or an apostrophe at the start of a line would be a formatter request.
   private static func escaped(_ text: String) -> String {
     text.replacing(#"\"#, with: #"\e"#).replacing("-", with: #"\-"#)
       .split(separator: "\n", omittingEmptySubsequences: false)

@@ -1,7 +1,7 @@
 import Synchronization
 
-/// What a command is told: an option, a flag or an argument. It is declared once, as a property of
-/// the command, and is read as that property's value; parsing, help, completions and the manual use
+/// A parameter of a command: an option, a flag or an argument. It is declared once, as a property
+/// of the command, and read as that property's value; parsing, help, completions and the manual use
 /// the declaration.
 ///
 /// ```swift
@@ -12,34 +12,34 @@ import Synchronization
 /// ```
 protocol Parameter: Sendable {
   var declaration: Declaration { get }
-  /// Whether it was written at all.
+  /// Whether the parameter was given.
   var isGiven: Bool { get }
-  /// Takes what was written: one text for each time; nothing when it was not.
-  /// - Throws: ``UsageError`` for a value that makes no sense, or that is missing.
+  /// Sets the value from the given texts: one for each occurrence, none if it was not given.
+  /// - Throws: ``UsageError`` for an invalid or missing value.
   func take(_ texts: [String]) throws(UsageError)
 }
 
-/// How a parameter is written, and what it is for.
+/// The declaration of a parameter: its form and purpose.
 struct Declaration: Sendable {
-  /// With its dashes (`--tags`); of an argument its placeholder (`ID`, or `[FILE]`).
+  /// The name: with its dashes (`--tags`); for an argument its placeholder (`ID`, or `[FILE]`).
   let name: String
   /// The placeholder of an option's value (`EXPR`); `nil` for flags and arguments.
   var value: String?
   let help: String
-  /// May be given more than once.
+  /// Whether it may be given more than once.
   var repeats = false
-  /// The values that there are; empty where any text may be one.
+  /// The permitted values; empty for free text.
   var words: [String] = []
 
   var isArgument: Bool { !name.hasPrefix("-") }
-  /// As the help shows it.
+  /// The form shown in the help.
   var shown: String { name + (value.map { " " + $0 } ?? "") }
 }
 
 /// Parameters that several commands share.
 protocol ParameterGroup: Sendable {
   var parameters: [any Parameter] { get }
-  /// What the help of these commands says of them together; empty for nothing.
+  /// The common note in the help of these commands; empty for none.
   var note: String { get }
 }
 
@@ -48,7 +48,7 @@ extension ParameterGroup {
   var note: String { "" }
 }
 
-/// The parameters among a value's properties, in their order.
+/// The parameters among a value's properties, in order.
 func declaredParameters(of value: Any) -> [any Parameter] {
   Mirror(reflecting: value).children.flatMap { child -> [any Parameter] in
     switch child.value {
@@ -59,7 +59,7 @@ func declaredParameters(of value: Any) -> [any Parameter] {
   }
 }
 
-/// The notes of the groups among a value's properties, and of those in them.
+/// The notes of the groups among a value's properties, including nested groups.
 func declaredNotes(of value: Any) -> [String] {
   Mirror(reflecting: value).children.flatMap { child -> [String] in
     guard let group = child.value as? any ParameterGroup else { return [] }
@@ -67,7 +67,7 @@ func declaredNotes(of value: Any) -> [String] {
   }
 }
 
-/// What a parameter was given. A reference, so that parsing fills in the command that was made.
+/// The value of a parameter. A reference, so that parsing can set it in an existing command.
 private final class Slot<Value: Sendable>: Sendable {
   private let state: Mutex<(value: Value?, isGiven: Bool)>
 
@@ -87,8 +87,8 @@ private final class Slot<Value: Sendable>: Sendable {
 
 /// An option with a value.
 ///
-/// Without a default it is `nil` when it is not given if its type is an optional, and has to be
-/// given otherwise. An array takes it several times.
+/// If it is not given, it has its default value; an optional without a default is `nil`, and any
+/// other type is required. An array accepts it several times.
 @propertyWrapper
 struct Option<Value: Sendable>: Parameter {
   let declaration: Declaration
@@ -147,7 +147,7 @@ extension Option {
     self.init(wrappedValue: wrappedValue, name, value, help, .text)
   }
 
-  /// One that has to be given.
+  /// Creates a required option.
   init(required name: String, _ value: String, _ help: String, _ reader: Reader<Value>) {
     let declaration = Declaration(name: name, value: value, help: help, words: reader.words)
     self.init(declaration, standard: nil) { texts throws(UsageError) in
@@ -155,7 +155,7 @@ extension Option {
     }
   }
 
-  /// One that may be given several times.
+  /// Creates an option that may be repeated.
   init<T>(repeated name: String, _ value: String, _ help: String, _ reader: Reader<T>)
   where Value == [T] {
     let declaration = Declaration(
@@ -187,7 +187,7 @@ struct Flag: Parameter {
   func take(_ texts: [String]) { if !texts.isEmpty { slot.set(true) } }
 }
 
-/// A word behind the command's name.
+/// A positional argument after the command's name.
 @propertyWrapper
 struct Argument<Value: Sendable>: Parameter {
   let declaration: Declaration
@@ -204,7 +204,7 @@ struct Argument<Value: Sendable>: Parameter {
 
   init(_ name: String, _ help: String) where Value == String { self.init(name, help, .text) }
 
-  /// One that may be left out.
+  /// Creates an optional argument.
   init(_ name: String, _ help: String) where Value == String? {
     declaration = Declaration(name: "[\(name)]", help: help)
     slot = Slot(.some(nil))
@@ -225,12 +225,12 @@ struct Argument<Value: Sendable>: Parameter {
   }
 }
 
-/// The words make no sense; exit 64.
+/// Invalid arguments; exit code 64.
 struct UsageError: Error {
   let message: String
   init(_ message: String) { self.message = message }
 
-  /// - Throws: When more than one of these was given.
+  /// - Throws: An error if more than one of these was given.
   static func check(exclusive parameters: any Parameter...) throws(UsageError) {
     let given = parameters.filter(\.isGiven).map(\.declaration.name)
     if given.count > 1 {
@@ -240,11 +240,11 @@ struct UsageError: Error {
 }
 
 extension Array where Element == any Parameter {
-  /// Gives the parameters what was written: `--name value` and `--name=value` mean the same, `--`
-  /// ends the options.
+  /// Sets the parameters from the arguments: `--name value` and `--name=value` are equivalent, and
+  /// `--` ends the options.
   ///
-  /// - Throws: ``UsageError`` for an unknown option, a value that is missing, too much or makes no
-  ///   sense, an option given twice, or too many or too few arguments.
+  /// - Throws: ``UsageError`` for an unknown option; for a value that is missing, superfluous or
+  ///   invalid; for an option given twice; or for too many or too few arguments.
   func parse(_ words: some Sequence<String>) throws(UsageError) {
     var values: [String: [String]] = [:]
     var arguments: [String] = []

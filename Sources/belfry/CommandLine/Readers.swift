@@ -2,20 +2,20 @@ import Foundation
 import NotificationHubs
 import Wire
 
-/// Reads a parameter's value from its text.
+/// Parses a parameter's value.
 struct Reader<Value: Sendable>: Sendable {
-  /// The values that there are; empty where any text may be one.
+  /// The permitted values; empty for free text.
   var words: [String] = []
-  /// Writes a value as the help shows it.
+  /// Formats a value for the help.
   var show: @Sendable (Value) -> String = { "\($0)" }
-  /// Gets the text and the parameter's name.
+  /// Parses the text, given with the parameter's name.
   let read: @Sendable (String, String) throws(UsageError) -> Value
 }
 
 extension Reader where Value == String {
   static let text = Reader { text, _ in text }
 
-  /// A name that a hub can have.
+  /// A valid hub name.
   static let hubName = Reader { text, name throws(UsageError) in
     guard HubDescription.isName(text) else {
       throw UsageError(
@@ -27,7 +27,7 @@ extension Reader where Value == String {
 }
 
 extension Reader where Value == Int {
-  /// A whole number in a range.
+  /// An integer in a range.
   static func integer(_ range: ClosedRange<Int>) -> Reader {
     Reader { text, name throws(UsageError) in
       guard let number = Int(text), range.contains(number) else {
@@ -48,7 +48,7 @@ extension Reader where Value == Int {
     return unit.map { "\(seconds / $0.seconds)\($0.letter)" } ?? "\(seconds)s"
   }
 
-  /// A time in seconds: `90`, or a number with its unit, such as `90d`.
+  /// A duration in seconds: `90`, or a number with a unit, such as `90d`.
   static func time(_ range: ClosedRange<Int>) -> Reader {
     Reader(show: time) { text, name throws(UsageError) in
       let unit = units.first { $0.letter == text.last }
@@ -88,7 +88,7 @@ extension Reader where Value: RawRepresentable & CaseIterable, Value.RawValue ==
 }
 
 extension Reader where Value == PushPlatform {
-  /// As an installation calls it.
+  /// A platform, named as in an installation.
   static let platform = Reader(words: PushPlatform.allCases.map(\.rawValue)) {
     text, name throws(UsageError) in
     if let platform = PushPlatform(installationWord: text) { return platform }
@@ -103,12 +103,12 @@ extension Reader where Value == Tag {
 }
 
 extension Reader where Value == [Tag] {
-  /// Separated by commas.
+  /// Tags separated by commas.
   static let tags = Reader { text, _ in TextInput.list(text).map { Tag(rawValue: $0) } }
 }
 
 extension Reader where Value == TagExpression {
-  /// How many tags it may name is the hub's to say.
+  /// A tag expression; the hub checks the number of tags.
   static let tagExpression = Reader { text, name throws(UsageError) in
     do {
       let limits = TagExpressionLimits(alternatives: 1000, combinations: 1000)
@@ -120,7 +120,7 @@ extension Reader where Value == TagExpression {
 }
 
 extension Reader where Value == (name: String, value: String) {
-  /// `name=value`, cut at the first `=`.
+  /// A pair `name=value`, split at the first `=`.
   static let pair = Reader { text, name throws(UsageError) in
     guard let equals = text.firstIndex(of: "="), equals > text.startIndex else {
       throw UsageError("\(name) wants NAME=VALUE, not '\(text)'")
@@ -130,14 +130,14 @@ extension Reader where Value == (name: String, value: String) {
 }
 
 extension Reader where Value == Date {
-  /// `2030-01-05T10:00:00Z`, or from now: `+10m`, `-2h`.
+  /// A time such as `2030-01-05T10:00:00Z`, or relative to now: `+10m`, `-2h`.
   static let instant = Reader { text, name throws(UsageError) in
     let units: [Character: Double] = ["s": 1, "m": 60, "h": 3600, "d": 86_400]
     if ["+", "-"].contains(text.first), let unit = text.last.flatMap({ units[$0] }),
       let count = Int(text.dropFirst().dropLast()), (0...100_000_000).contains(count)
     {
       let seconds = Double(count) * unit * (text.first == "-" ? -1 : 1)
-      // The protocol knows whole seconds; never early.
+      // The protocol has whole seconds; rounded up, so that it is never early.
       return Date(
         timeIntervalSince1970: (Date().timeIntervalSince1970 + seconds).rounded(.up))
     }
@@ -148,16 +148,16 @@ extension Reader where Value == Date {
   }
 }
 
-/// "; did you mean '--tags'?" for a near miss.
+/// The suggestion "; did you mean '--tags'?" for a similar word.
 enum Suggestion {
-  /// - Returns: Empty when nothing known is near.
+  /// - Returns: An empty text if no known word is similar.
   static func text(for word: String, among known: [String]) -> String {
     let near = known.map { ($0, distance(word, $0)) }.min { $0.1 < $1.1 }
     guard let near, near.1 <= max(2, near.0.count / 3), near.1 < near.0.count - 1 else { return "" }
     return "; did you mean '\(near.0)'?"
   }
 
-  /// How many letters must change to make one word of the other (Levenshtein).
+  /// The number of letters to change from one word to the other (Levenshtein).
   private static func distance(_ left: String, _ right: String) -> Int {
     let right = Array(right)
     var row = Array(0...right.count)

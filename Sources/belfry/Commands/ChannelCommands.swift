@@ -8,7 +8,7 @@ private let aboutChannels = """
 private let aboutID = "the channel's id, as `belfry channel create` printed it"
 
 extension Reader where Value == String {
-  /// An id that none can have is answered here: it would be lost in the address.
+  /// A channel id. Invalid ones are rejected here, since they would not survive in a URL.
   static let channelID = Reader { text, name throws(UsageError) in
     guard BroadcastChannel.isID(text) else {
       throw UsageError(

@@ -3,19 +3,19 @@ import HTTPClient
 import NotificationHubs
 import Synchronization
 
-/// Carries the requests of the command line, and the server's to an OpenID provider: over libcurl,
-/// because Foundation's `URLSession` on Linux trusts the system's store and nothing else, never
-/// ends a request that is answered with 401 to HTTP Basic, and keeps a core busy while a connection
-/// is open.
+/// Sends the requests of the command line, and those of the server to an OpenID provider, with
+/// libcurl. On Linux Foundation's `URLSession` trusts only the system's store, never completes a
+/// request that is answered with 401 for HTTP Basic, and keeps a core busy while a connection is
+/// open.
 struct ClientTransport: StreamingTransport {
-  /// Trusts the system's store alone.
+  /// A transport that trusts only the system's store.
   static let shared = ClientTransport()
 
   private let session: HTTPSession
 
   /// - Parameters:
-  ///   - largestBody: By default room for a page of a hundred registrations, each with a template of
-  ///     its own.
+  ///   - largestBody: The maximum body in bytes; by default it fits a page of a hundred
+  ///     registrations, each with a template.
   init(
     anchorsPEM: [UInt8] = [], largestBody: Int = 64 << 20, totalTimeout: Duration = .seconds(30)
   ) {
@@ -28,10 +28,10 @@ struct ClientTransport: StreamingTransport {
     session = HTTPSession(configuration)
   }
 
-  /// - Parameter file: PEM certificates, trusted beside the system's store.
+  /// - Parameter file: PEM certificates to trust in addition to the system's store.
   init(trusting file: String) throws { self.init(anchorsPEM: try Self.anchors(in: file)) }
 
-  /// - Throws: ``CommandFailure`` for a file that cannot be read, or holds no certificate.
+  /// - Throws: ``CommandFailure`` for a file that cannot be read, or has no certificate.
   static func anchors(in file: String) throws -> [UInt8] {
     guard let pem = FileManager.default.contents(atPath: file) else {
       throw CommandFailure("--ca: \(file) cannot be read", exitCode: .usage)
@@ -66,10 +66,10 @@ struct ClientTransport: StreamingTransport {
       body: Data(reply.body))
   }
 
-  /// The body of a reply to a GET, in pieces as they come, for as long as the server goes on.
+  /// Passes on the body of a reply to a GET as it arrives, until the server ends it.
   ///
-  /// - Throws: ``HTTPFailure``, or what `take` throws, which ends the reply.
-  /// - Returns: The reply's status; a body of another than 2xx is not handed on.
+  /// - Throws: ``HTTPFailure``, or the error of `take`, which ends the reply.
+  /// - Returns: The status of the reply; a body with a status other than 2xx is not passed on.
   func stream(
     _ url: URL, accept: String, _ take: @escaping @Sendable ([UInt8]) throws -> Void
   ) async throws -> Int {

@@ -71,7 +71,7 @@ struct CredentialSetCommand: Subcommand {
     }
   }
 
-  /// Subscriptions are made for one pair and end with it.
+  /// A second key pair would invalidate the subscriptions, which are bound to the first.
   private static func secondPair(_ publicKey: String, of hub: String) -> CommandFailure {
     CommandFailure(
       "hub \(hub) has a VAPID pair already (public key \(publicKey)); a new one would end every "
@@ -137,15 +137,15 @@ struct CredentialListCommand: Subcommand {
   private struct Shown: Encodable {
     let platform: String
     let kind: String
-    /// Of an APNs token.
+    /// The key id of an APNs token.
     let keyId: String?
     let endpoint: String?
     let app: String?
     let modifiedAt: String
     let expiresAt: String?
-    /// Handles that the push service has called dead in the last seven days.
+    /// The number of handles that the push service reported dead in the last seven days.
     let handlesRemoved: Int
-    /// What the server that runs says is wrong: `dead-handles`, `refused`.
+    /// The alarms of the running server: `dead-handles`, `refused`.
     let alarms: [String]
   }
 
@@ -195,7 +195,8 @@ struct CredentialListCommand: Subcommand {
     ("belfry_credential_refused", "refused", "refuses the credential"),
   ]
 
-  /// The samples of the server's metrics; empty when none runs. Alarms are its alone to know.
+  /// The samples of the server's metrics; empty if no server is running. Only the server knows its
+  /// alarms.
   private static func alarms(_ runtime: HubRuntime) async -> Set<String> {
     guard let endpoint = runtime.data.servedEndpoint,
       let url = URL(string: endpoint.url + "/metrics"),

@@ -7,7 +7,7 @@ import PushDemo
 private let ports = Reader.integer(0...65535)
 
 extension Reader where Value == String {
-  /// A bundle id that an app can have.
+  /// A valid bundle id.
   fileprivate static let topic = Reader { text, name throws(UsageError) in
     let isTopic = text.utf8.allSatisfy { byte in
       (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
@@ -164,7 +164,7 @@ struct UpCommand: Subcommand {
     return text
   }
 
-  /// For tests alone, so it has no option.
+  /// The database lease, which only tests set, so it has no option.
   private static func databaseLease(_ environment: [String: String]) throws -> Double {
     guard let text = environment[Setting.databaseLease.variable] else {
       return StoreNode.usualLease

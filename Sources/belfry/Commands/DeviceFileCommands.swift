@@ -39,7 +39,7 @@ struct ExportCommand: Subcommand {
     var bar = ProgressBar()
     var counts = Counts(file: file)
     var pending: [String] = []
-    // Only hashes: what has been seen must not grow with the length of the ids.
+    // Only hashes, so that memory does not grow with the length of the ids.
     var seen: Set<Int> = []
     do {
       try await access.calling {
@@ -66,14 +66,14 @@ struct ExportCommand: Subcommand {
       throw error
     }
     bar.clear()
-    // Standard output may be the file itself.
+    // Standard output may be the exported file itself.
     if client.json, file != "-" { return try context.printJSON(counts) }
     let text =
       "exported \(counts.installations) installations and \(counts.registrations) registrations"
     if file == "-" { context.note(text) } else { context.print("\(text) to \(file)") }
   }
 
-  /// Reads installations, several at a time, and writes those that are still there.
+  /// Reads installations concurrently, and writes those that still exist.
   private func write(
     _ ids: [String], of hub: NotificationHubClient, to output: OutputFile
   ) async throws -> Int {
@@ -99,7 +99,8 @@ struct ExportCommand: Subcommand {
 }
 
 extension Registration {
-  /// The installation that made it; `nil` for one that an app wrote itself.
+  /// The id of the installation that owns the registration; `nil` for one that an app created
+  /// directly.
   var ownerInstallationID: String? {
     let mark = "$InstallationId:{"
     for tag in tags where tag.rawValue.lowercased().hasPrefix(mark.lowercased()) {
@@ -119,11 +120,11 @@ extension FileHandle {
   }
 }
 
-/// A file that appears under its name when it is whole, or standard output.
+/// A file that appears under its name only once it is complete, or standard output.
 final class OutputFile {
   private let path: String?
   private let handle: FileHandle
-  /// See ``syncNames(in:)``; tests watch it.
+  /// See ``syncNames(in:)``; tests replace it.
   var syncNames: (String) throws -> Void = OutputFile.syncNames(in:)
 
   init(_ path: String) throws {
@@ -137,7 +138,7 @@ final class OutputFile {
     handle = try .privateFile(partial)
   }
 
-  /// Makes a file of a text.
+  /// Creates a file with a text.
   static func write(_ text: String, to path: String) throws {
     let file = try OutputFile(path)
     try file.write(Data(text.utf8))
@@ -163,13 +164,14 @@ final class OutputFile {
     try syncNames(URL(fileURLWithPath: path).deletingLastPathComponent().path)
   }
 
-  /// Makes the names of files in a directory outlast a power cut, which syncing the files does not
-  /// do.
+  /// Syncs the names of files in a directory, so that they survive a power failure; syncing the
+  /// files alone does not ensure that.
   /// - Throws: ``CommandFailure``.
   static func syncNames(in folder: String) throws(CommandFailure) {
     let directory = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     defer { if directory >= 0 { close(directory) } }
-    // One that may be written and not be read cannot be synced; some file systems sync none.
+    // A directory that is writable but not readable cannot be synced; some file systems support no
+    // sync.
     guard directory >= 0 ? fsync(directory) != 0 && errno != EINVAL : errno != EACCES else {
       return
     }
@@ -207,7 +209,7 @@ struct ImportCommand: Subcommand {
     "--from-line", "N", "skip the lines before this one, to go on after an interruption",
     .integer(1...Int.max)) var firstLine = 1
 
-  /// Lines that are under way at a time.
+  /// The number of lines processed concurrently.
   private static let width = 64
   private static let maximumLine = 1 << 20
 
@@ -288,8 +290,8 @@ struct ImportCommand: Subcommand {
     return page.isEmpty ? nil : page
   }
 
-  /// - Returns: For each line why it failed; `nil` when it is in the hub.
-  /// - Throws: When it makes no sense to go on: the hub is away, or lets nobody in.
+  /// - Returns: The failure of each line; `nil` if it was imported.
+  /// - Throws: An error if continuing is pointless: the hub is unreachable or refuses access.
   private func perform(_ page: [Item], on hub: NotificationHubClient) async throws -> [String?] {
     try await withThrowingTaskGroup(of: (Int, String?).self) { group in
       for (index, item) in page.enumerated() {
@@ -337,7 +339,7 @@ struct ImportCommand: Subcommand {
   }
 }
 
-/// Says at Ctrl-C from which line to go on.
+/// Reports on Ctrl-C the line from which to continue.
 private final class Interruption: Sendable {
   private let line = Mutex<Int?>(nil)
 
@@ -352,14 +354,14 @@ private final class Interruption: Sendable {
     }
   }
 
-  /// What comes before this line is in the hub.
+  /// Records that all lines before this one are imported.
   func reached(line number: Int) { line.withLock { $0 = number } }
 
-  /// There is nothing to go on with.
+  /// Records that there is nothing to continue.
   func end() { line.withLock { $0 = nil } }
 }
 
-/// The lines that failed, as they were.
+/// The failed lines, unchanged.
 private final class FailedLines {
   private let handle: FileHandle
 

@@ -54,7 +54,7 @@ struct HealthCommand: Subcommand {
   }
 }
 
-/// What a server says of itself at `/health/ready`.
+/// The health of a server as reported at `/health/ready`.
 struct ServerHealth: Sendable {
   struct Report: Decodable, Sendable {
     struct Finding: Decodable, Sendable {
@@ -66,7 +66,7 @@ struct ServerHealth: Sendable {
     let reasons: [Finding]
     let warnings: [Finding]
 
-    /// For a terminal: what answers need not be a Belfry.
+    /// The report with text safe for a terminal, since the peer may not be a Belfry server.
     fileprivate var harmless: Report {
       Report(
         status: status.harmless, reasons: reasons.map(\.harmless),
@@ -78,8 +78,9 @@ struct ServerHealth: Sendable {
   let report: Report
   let body: Data
 
-  /// - Parameter anchorsPEM: Of authorities that may have signed its certificate.
-  /// - Throws: ``UsageError`` for what is no address; ``CommandFailure`` when no Belfry answers.
+  /// - Parameter anchorsPEM: The authorities that may have signed the server's certificate.
+  /// - Throws: ``UsageError`` for an invalid address; ``CommandFailure`` if no Belfry server
+  ///   replies.
   static func ask(_ address: String, anchorsPEM: [UInt8]) async throws -> ServerHealth {
     guard let url = URL(string: address + "/health/ready"), url.host != nil else {
       throw UsageError("--url wants an address such as http://127.0.0.1:8080, not '\(address)'")

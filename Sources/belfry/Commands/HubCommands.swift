@@ -3,7 +3,7 @@ import HubCore
 import NotificationHubs
 import Wire
 
-/// A hub as the commands show it.
+/// A hub as printed by the commands.
 private struct ShownHub: Encodable {
   let name: String
   let createdAt: String
@@ -42,7 +42,7 @@ private struct ShownHub: Encodable {
   }
 }
 
-/// How long devices live after their last write.
+/// The lifetime of devices after their last write.
 private let lifetime = Reader.time(86_400...Int(Int32.max))
 
 struct HubCreateCommand: Subcommand {

@@ -3,17 +3,17 @@ import HTTPClient
 import HubCore
 import NotificationHubs
 
-/// What a command was told about where its hub is.
+/// The location of a hub as given to a command.
 struct HubPlace: Sendable {
   var connection: String?
   var data: String?
   var config: String?
   var hub: String?
-  /// Settings that were given as options, by their keys.
+  /// Settings that were given as options, by key.
   var settings: [String: String] = [:]
 
-  /// The options that named it, for a command that is taught next. A connection string holds a key,
-  /// which is not repeated.
+  /// The options that named the hub, for suggesting a next command. A connection string contains a
+  /// key and is not repeated.
   var options: String {
     let known = [("--data", data), ("--config", config), ("--hub", hub)].compactMap { name, value in
       value.map { " \(name) \(CurlCommand.word($0))" }
@@ -27,7 +27,7 @@ struct HubPlace: Sendable {
     return try Configuration(file: config, environment: environment, flags: flags)
   }
 
-  /// The target; with none the command ends.
+  /// Returns the target; throws if there is none.
   func target(in context: CommandContext) throws -> HubTarget {
     if let target = try HubTarget.find(self, environment: context.environment) { return target }
     throw UsageError(
@@ -36,7 +36,7 @@ struct HubPlace: Sendable {
   }
 
   /// Opens the store of a directory without serving.
-  /// - Parameter mayMake: Directory, key and tables are made where there are none.
+  /// - Parameter mayMake: Whether directory, key and tables are created if they are missing.
   func open<Value>(
     _ directory: DataDirectory, mayMake: Bool = false, in context: CommandContext,
     _ work: (HubRuntime) async throws -> Value
@@ -55,7 +55,8 @@ struct HubPlace: Sendable {
     }
   }
 
-  /// The hub that `--hub` names, the only one there is, or that of the `belfry up` here.
+  /// The name of the hub: that of `--hub`, the only one that exists, or that of the `belfry up`
+  /// here.
   func hubName(_ runtime: HubRuntime, in context: CommandContext) async throws -> String {
     if let name = hub ?? context.environment["BELFRY_HUB"] {
       return try await runtime.hub(named: name).name
@@ -70,21 +71,21 @@ struct HubPlace: Sendable {
         : "--hub is missing; there are " + all.map(\.name).joined(separator: ", "))
   }
 
-  /// What a command does to the hubs of a data directory.
+  /// The access of a command to the hubs of a data directory.
   enum Use: Sendable {
     case looks
-    /// Changes the hub that `--hub` names.
+    /// Changes the hub given by `--hub`.
     case changes
     case changesNamespace
     /// Changes this hub.
     case changesHub(String)
-    /// Makes a hub, and the directory when it is missing.
+    /// Creates a hub, and the directory if it is missing.
     case creates(String)
   }
 
-  /// What the activity log tells of a command's change.
+  /// The entry of a command's change in the activity log.
   struct Change: Sendable {
-    /// In the words of the API: `createHub`.
+    /// The action, named as in the API: `createHub`.
     let action: String
     var object: String?
 
@@ -94,7 +95,7 @@ struct HubPlace: Sendable {
     }
   }
 
-  /// Runs work on the store of the data directory that is meant, and says first which it is.
+  /// Runs a closure on the store of the selected data directory, and first prints which one it is.
   func withHub<Value>(
     _ use: Use = .looks, as change: Change? = nil, in context: CommandContext,
     _ work: (HubRuntime) async throws -> Value
@@ -120,8 +121,7 @@ struct HubPlace: Sendable {
     }
   }
 
-  /// The data directory that is meant, for a command that does not work over HTTP. It need not be
-  /// there.
+  /// The selected data directory, for a command that does not use HTTP. It may not exist yet.
   func local(
     _ use: Use = .looks, in context: CommandContext
   ) throws -> (target: HubTarget, directory: DataDirectory) {
@@ -142,7 +142,7 @@ struct HubPlace: Sendable {
         "which hub? There is no ./\(HubTarget.standardData) and no `belfry up` runs. Name a data "
           + "directory with --data DIR, or make a hub with `belfry hub create NAME`")
     }
-    // What a `belfry up` has goes with it: nobody wants a new hub there without saying so.
+    // The directory of a `belfry up` is deleted with it, so a hub is created there only on request.
     if let target, target.origin != .up { return target }
     let path = URL(fileURLWithPath: HubTarget.standardData).standardizedFileURL.path
     return HubTarget(place: .directory(DataDirectory(path: path)), origin: .here)
@@ -150,7 +150,7 @@ struct HubPlace: Sendable {
 }
 
 extension HubRuntime {
-  /// Runs work and writes into the activity log what became of it.
+  /// Runs a closure, and writes its result to the activity log.
   fileprivate func noting<Value>(
     _ change: HubPlace.Change, hub name: String?, in context: CommandContext,
     _ work: (HubRuntime) async throws -> Value
@@ -177,8 +177,8 @@ extension HubRuntime {
     }
   }
 
-  /// A hub by its name.
-  /// - Throws: ``CommandFailure`` that lists those there are.
+  /// Returns the hub with a name.
+  /// - Throws: ``CommandFailure`` that lists the existing hubs.
   func hub(named name: String) async throws -> Hub {
     if let hub = try await service.store.hub(named: name) { return hub }
     throw CommandFailure(unknownHub: name, of: try await service.hubs().map(\.name))
@@ -186,7 +186,7 @@ extension HubRuntime {
 }
 
 extension CommandFailure {
-  /// - Parameter known: The hubs that there are.
+  /// - Parameter known: The names of the existing hubs.
   init(unknownHub name: String, of known: [String]) {
     self.init(
       "there is no hub named '\(name)'; "
@@ -196,7 +196,7 @@ extension CommandFailure {
   }
 }
 
-/// What the commands share that work on a data directory rather than over HTTP.
+/// The common options of commands that use a data directory rather than HTTP.
 struct ManagementOptions: ParameterGroup {
   @Option("--data", "DIR", "the data directory of the hub (or BELFRY_DATA)") var data: String?
   @Option("--config", "FILE", "a configuration file, which names the data directory")
@@ -208,8 +208,9 @@ struct ManagementOptions: ParameterGroup {
   private let settings: SettingOptions
 
   /// - Parameters:
-  ///   - namesHub: `--hub` is among them; otherwise an argument names the hub, or all are meant.
-  ///   - settings: Of the server, for this command.
+  ///   - namesHub: Whether `--hub` is included; otherwise an argument names the hub, or the command
+  ///     applies to all.
+  ///   - settings: The settings of the server that the command accepts.
   init(namesHub: Bool = true, settings: [Setting] = []) {
     self.namesHub = namesHub
     self.settings = SettingOptions(settings)
@@ -235,7 +236,7 @@ struct ManagementOptions: ParameterGroup {
   }
 }
 
-/// What the commands share that talk to a hub over HTTP: which hub, and with which key.
+/// The common options of commands that use a hub over HTTP: its location and its key.
 struct ClientOptions: ParameterGroup {
   @Option("--hub", "NAME", "the hub (or BELFRY_HUB; not needed where there is only one)")
   var hub: String?
@@ -261,8 +262,8 @@ struct ClientOptions: ParameterGroup {
   }
 
   /// - Parameters:
-  ///   - right: What takes this right, and only Belfry has; `nil` for what Azure has, too.
-  ///   - hasJSON: `--json` is among them.
+  ///   - right: The right for a command that only Belfry supports; `nil` if Azure supports it too.
+  ///   - hasJSON: Whether `--json` is included.
   init(belfryOnly right: String? = nil, hasJSON: Bool = true) {
     self.hasJSON = hasJSON
     note =
@@ -272,7 +273,7 @@ struct ClientOptions: ParameterGroup {
 
   var place: HubPlace { HubPlace(connection: connection, data: data, config: config, hub: hub) }
 
-  /// What a command does, and the right that this takes.
+  /// The kind of access of a command, and the right that it needs.
   struct Use: Sendable {
     let changes: Bool
     let right: String
@@ -307,7 +308,7 @@ struct ClientOptions: ParameterGroup {
     return try access(connection, hub: hub, use, in: context)
   }
 
-  /// The whole namespace over HTTP.
+  /// Access to the whole namespace over HTTP.
   func namespaceAccess(
     _ connection: ConnectionString, in context: CommandContext
   ) throws -> HubAccess {
@@ -349,8 +350,8 @@ struct ClientOptions: ParameterGroup {
 }
 
 extension ConnectionString {
-  /// The same with TLS: `sb` with a loopback host and a port reads as plain HTTP otherwise, and
-  /// those that `belfry up` prints for its HTTPS port have that form.
+  /// The connection string with TLS. A `sb` endpoint with a loopback host and a port is otherwise
+  /// read as plain HTTP, and those that `belfry up` prints for its HTTPS port have that form.
   fileprivate var overTLS: ConnectionString {
     guard !endpoint.usesTLS, let scheme = endpoint.url.firstRange(of: "://"),
       let secure = ServiceEndpoint(parsing: "https://" + endpoint.url[scheme.upperBound...])
@@ -359,20 +360,20 @@ extension ConnectionString {
   }
 }
 
-/// Where a hub is and how to get in.
+/// The location of a hub, and the credentials for it.
 struct HubAccess: Sendable {
   let connection: ConnectionString
   let hub: String
   let right: String
   var transport: any HTTPTransport = ClientTransport.shared
-  /// The file with the authority that is trusted beside the system's.
+  /// The file with the authority to trust in addition to the system's.
   var authority: String?
 
   var client: NotificationHubClient {
     NotificationHubClient(connectionString: connection, hub: hub, transport: transport)
   }
 
-  /// Calls the hub; its refusals become failures with its own reason.
+  /// Calls the hub; its refusals become failures with the hub's own reason.
   func calling<Value>(_ work: () async throws -> Value) async throws -> Value {
     do {
       return try await work()
@@ -398,7 +399,7 @@ struct HubAccess: Sendable {
       return ". It was asked in plain HTTP; if this is its HTTPS port, give --ca FILE: \(file)"
     default: break
     }
-    // Belfry says it itself, in ``WireName/reason``.
+    // Belfry itself explains it, in ``WireName/reason``.
     guard error.kind == .unauthorized, error.status == 401 || error.detail == nil else { return "" }
     return error.status == 403
       ? ". The policy \(connection.keyName) lacks the right \(right), which this takes"

@@ -2,10 +2,10 @@ import Foundation
 import HubCore
 import NotificationHubs
 
-/// Which hub a command works on. There is one rule for all commands, ``rule``, and this is where it
-/// is followed.
+/// The selection of the hub for a command. All commands follow one rule, ``rule``, which is
+/// implemented here.
 struct HubTarget: Sendable {
-  /// As `belfry --help` tells it.
+  /// The rule as printed by `belfry --help`.
   static let rule = """
     The first of these names it:
       1. --connection STRING, --data DIR or --config FILE
@@ -18,17 +18,17 @@ struct HubTarget: Sendable {
     What changes or sends prints where to, and stops when 2 names another hub than 3 or 4 do.
     """
 
-  /// For the pages of single commands.
+  /// The reference to the rule in the help of single commands.
   static let note = "`belfry --help` tells how the hub is found."
 
   enum Place: Sendable {
-    /// Over HTTP, on any machine.
+    /// A hub over HTTP, on any machine.
     case connection(ConnectionString)
-    /// On this machine: the store, and the server that works on it, if one does.
+    /// A store on this machine, with the server that uses it, if there is one.
     case directory(DataDirectory)
   }
 
-  /// What named the place.
+  /// The source of the selection.
   enum Origin: Sendable, Equatable, CustomStringConvertible {
     case option(String)
     case variable(String)
@@ -53,7 +53,7 @@ struct HubTarget: Sendable {
   let place: Place
   let origin: Origin
 
-  /// - Returns: `nil` when nothing names a hub.
+  /// - Returns: `nil` if nothing names a hub.
   static func find(_ place: HubPlace, environment: [String: String]) throws -> HubTarget? {
     let isOnThisMachine = place.data != nil || place.config != nil
     if let text = place.connection {
@@ -101,8 +101,8 @@ struct HubTarget: Sendable {
     URL(fileURLWithPath: path).standardizedFileURL.path
   }
 
-  /// Stops a change when the environment names another hub than the directory that the person
-  /// stands in: a variable is easily forgotten.
+  /// Refuses a change if the environment names another hub than the data directory in the working
+  /// directory, because a variable is easily forgotten.
   func checkIsHere(_ environment: [String: String]) throws {
     guard case .variable(let name) = origin else { return }
     let bare = environment.filter { !$0.key.hasPrefix("BELFRY_") }
@@ -125,7 +125,7 @@ struct HubTarget: Sendable {
         + "is meant: \(choice), or --data \(here.path)")
   }
 
-  /// Where it is, without anything secret.
+  /// The location, without secrets.
   var shown: String {
     switch place {
     case .connection(let connection): connection.endpoint.url
@@ -133,11 +133,12 @@ struct HubTarget: Sendable {
     }
   }
 
-  /// Says what a command works on: always before a change, and otherwise unless an option named it.
+  /// Prints the location that a command uses: always before a change, and otherwise unless an
+  /// option named it.
   ///
   /// - Parameters:
-  ///   - hub: `nil` for all that are there.
-  ///   - place: Where it is, when ``shown`` is not the whole of it.
+  ///   - hub: The hub; `nil` for all hubs there.
+  ///   - place: The location, if ``shown`` is not complete.
   func announce(
     changes: Bool, hub: String?, at place: String? = nil, in context: CommandContext
   ) {

@@ -55,7 +55,7 @@ struct InstallationPutCommand: Subcommand {
 }
 
 extension [(name: String, value: String)] {
-  /// By their names; of two with the same the later one.
+  /// The values by name; the last of equal names applies.
   var dictionary: [String: String] {
     Dictionary(map { ($0.name, $0.value) }) { $1 }
   }
@@ -208,7 +208,7 @@ struct InstallationListCommand: Subcommand {
     }
   }
 
-  /// - Parameter next: What `--after` continues with.
+  /// - Parameter next: The position at which `--after` continues.
   private func show(
     _ found: [Installation], of hub: String, in context: CommandContext, next: InstallationPosition?
   ) {
@@ -227,7 +227,7 @@ struct InstallationListCommand: Subcommand {
 }
 
 extension PagedList {
-  /// The first of them, at most so many; one more than is wanted tells whether there are more.
+  /// Returns the first elements, up to a count; one more than needed shows whether there are more.
   func first(_ count: Int) async throws -> [Element] {
     var found: [Element] = []
     for try await element in self {
@@ -239,13 +239,13 @@ extension PagedList {
 }
 
 extension PushChannel {
-  /// The handle as people read it: cut, since anyone who has it can push to the device.
+  /// The abbreviated handle for display, since anyone who has the whole can push to the device.
   var shownHandle: String {
     handle.count > 16 ? "\(handle.prefix(8))…\(handle.suffix(4))" : handle
   }
 }
 
-/// An installation as people read it.
+/// An installation as printed for people.
 struct ShownInstallation {
   private let installation: Installation
   init(_ installation: Installation) { self.installation = installation }

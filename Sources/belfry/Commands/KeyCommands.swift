@@ -3,7 +3,7 @@ import Foundation
 import HubCore
 import HubStorage
 
-/// What is wrong with a key file becomes a failure.
+/// Turns an error of a key file into a failure.
 private func usingKeys<Value>(_ work: () async throws -> Value) async throws -> Value {
   do { return try await work() } catch let error as CryptographyError {
     throw CommandFailure(error.message, exitCode: .usage)
@@ -82,7 +82,7 @@ struct KeyRotateCommand: Subcommand {
           "the new key would go with `belfry up`, and nobody could open the database: start it with "
             + "--data DIR, which keeps the key", exitCode: .usage)
       }
-      // Nobody else may be left to tell of nodes that have died.
+      // If no node is left, this removes the records of dead ones.
       _ = try await runtime.shared?.livingNodes()
       return try await usingKeys {
         try await KeyRotation(

@@ -34,7 +34,7 @@ struct MoveCommand: Subcommand {
     struct Table: Encodable {
       let table: String
       let rows: Int64
-      /// Of what the rows say; the same on both sides.
+      /// The hash of the rows' content, which is the same on both sides.
       let hash: String?
     }
     let from: String
@@ -85,7 +85,7 @@ struct MoveCommand: Subcommand {
   }
 }
 
-/// Tells how far a move is: on a terminal in a bar, else in a line every ten seconds.
+/// Reports the progress of a move: as a bar on a terminal, otherwise in a line every ten seconds.
 private final class ProgressLines: Sendable {
   private struct State {
     var bar = ProgressBar()

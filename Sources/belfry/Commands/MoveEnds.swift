@@ -2,19 +2,19 @@ import Foundation
 import HubCore
 import HubStorage
 
-/// The two ends of a move: one is a data directory with a file, the other a PostgreSQL database.
+/// The source and target of a move: a data directory with a file, and a PostgreSQL database.
 struct MoveEnds {
-  /// Its file is one end.
+  /// The directory whose file is one end.
   private let directory: DataDirectory
-  /// The other end.
+  /// The address of the database at the other end.
   private let address: String
-  /// Has the master key.
+  /// The directory with the master key.
   private let keys: DataDirectory
   private let masterKey: String?
   private let isToDatabase: Bool
   private let slots: Int?
 
-  /// - Throws: ``UsageError``, ``CommandFailure``; nothing is made before that is certain.
+  /// - Throws: ``UsageError`` or ``CommandFailure``, before anything is created.
   init(from source: String, to target: String, masterKey: String?, slots: Int?) throws {
     self.masterKey = masterKey
     self.slots = slots
@@ -46,7 +46,7 @@ struct MoveEnds {
     }
   }
 
-  /// What names a database; `nil` for a directory.
+  /// The address of a database; `nil` for a directory.
   private static func address(_ text: String, _ option: String) throws -> String? {
     guard DatabaseAddress.isAddress(text), !text.hasPrefix("/"), !text.hasPrefix(".") else {
       return nil
@@ -71,7 +71,7 @@ struct MoveEnds {
       : "`belfry serve --data \(CurlCommand.word(directory.path))`"
   }
 
-  /// What is said when everything was moved already by this same move; `nil` when it was not.
+  /// The message if the same move has already been completed; `nil` if it has not.
   func done() async throws -> String? {
     let note =
       isToDatabase ? directory.moved : try await withSourceDatabase { try await $0.moved() }
@@ -79,7 +79,7 @@ struct MoveEnds {
     return "this move is done: \(source) was moved \(note). Next: \(next)"
   }
 
-  /// What to do next.
+  /// The advice on next steps.
   var advice: String {
     """
     moved, and found to be the same on both sides. Next: \(next)
@@ -140,7 +140,7 @@ struct MoveEnds {
     }
   }
 
-  /// Keeps servers away from the directory.
+  /// Keeps servers from using the directory.
   private func claim() throws -> DirectoryClaim {
     do {
       return try directory.claim(for: .moving)
@@ -153,7 +153,7 @@ struct MoveEnds {
 
   // MARK: Work
 
-  /// What there is to move; no target is made.
+  /// The rows to be moved; no target is created.
   func preview() async throws -> [(String, Int64)] {
     let isNew =
       isToDatabase
@@ -177,14 +177,14 @@ struct MoveEnds {
         }
       }
     }
-    // Whatever is wrong with the source shows before anything is made.
+    // Any problem with the source is detected before anything is created.
     return try await withSourceDatabase { source in
       try await HubMove.refuseLiving(on: source)
       _ = try DataDirectory.make(at: directory.path)
       let claim = try self.claim()
       defer { withExtendedLifetime(claim) {} }
       try copyKey()
-      // Where there is a hub, it may be one that was moved away: no target.
+      // If the target has a hub, it may be one that was moved away, which cannot be a target.
       if !FileManager.default.fileExists(atPath: directory.database) {
         try directory.setMoved(nil)
       }
@@ -213,7 +213,7 @@ struct MoveEnds {
     return try await closing(store) { try await body(store) }
   }
 
-  /// What the source says of itself from then on.
+  /// The note left at the source.
   private var note: String {
     "to \(target)" + (isToDatabase ? "" : " on \(ProcessInfo.processInfo.hostName)")
       + " at \(Date().formatted(.iso8601))"

@@ -21,7 +21,7 @@ struct NodeListCommand: Subcommand {
     let version: String
     let startedAt: Date
     let isAlive: Bool
-    /// Seconds since it was heard of.
+    /// The seconds since the node was last heard of.
     let silence: Double
 
     init(_ node: StoreNode) {
@@ -49,8 +49,8 @@ struct NodeListCommand: Subcommand {
 }
 
 extension HubRuntime {
-  /// The PostgreSQL database that the hubs are in.
-  /// - Throws: `UsageError` where they are in a file.
+  /// The PostgreSQL database of the hubs.
+  /// - Throws: `UsageError` if they are in a file.
   var database: PostgresHubStore {
     get throws {
       guard let shared else {

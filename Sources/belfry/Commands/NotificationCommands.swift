@@ -2,7 +2,7 @@ import Foundation
 import NotificationHubs
 import Wire
 
-/// What `notification list` and `schedule list` have in common.
+/// The common part of `notification list` and `schedule list`.
 private struct NotificationListing: ParameterGroup {
   let client = ClientOptions(belfryOnly: "Send or the Manage")
   @Option("--tag", "TAG", "only those whose tag expression names this tag", .tag) var tag: Tag?
@@ -246,9 +246,9 @@ struct NotificationDevicesCommand: Subcommand {
 }
 
 extension HubAccess {
-  /// Asks for a notification's telemetry until its state is final.
+  /// Polls a notification's telemetry until its state is final.
   ///
-  /// - Returns: The last telemetry seen, final or not.
+  /// - Returns: The last telemetry, final or not.
   func finalTelemetry(
     of id: String, within limit: Duration, json: Bool, in context: CommandContext
   ) async throws -> NotificationTelemetry {
@@ -263,15 +263,15 @@ extension HubAccess {
   }
 }
 
-/// Whether a notification's end is what the sender wanted: the exit code of every command that
-/// waits for it.
+/// The check whether a notification ended as intended, which sets the exit code of every command
+/// that waits for it.
 struct NotificationEnd {
   let id: String
   let place: HubPlace
-  /// Where it went, if that is known.
+  /// The tag expression of the audience, if known.
   var tags: TagExpression?
 
-  /// - Throws: ``CommandFailure`` when nobody was reached.
+  /// - Throws: ``CommandFailure`` if no device was reached.
   func check(_ state: NotificationTelemetry.State, succeeded: Int) throws {
     guard state == .completed else {
       throw CommandFailure(
@@ -283,7 +283,7 @@ struct NotificationEnd {
     }
   }
 
-  /// Where to look when a send finds nobody.
+  /// Advice for a send that finds no device.
   var nobody: String {
     let tags = tags.map { " --tags \(CurlCommand.word($0.description))" } ?? ""
     return "; whom tags reach: belfry audience count\(tags)\(place.options), who is there: belfry "
@@ -291,7 +291,7 @@ struct NotificationEnd {
   }
 }
 
-/// Telemetry as people and scripts read it.
+/// Telemetry as printed for people and scripts.
 struct ShownTelemetry {
   private let telemetry: NotificationTelemetry
   init(_ telemetry: NotificationTelemetry) { self.telemetry = telemetry }
@@ -308,7 +308,7 @@ struct ShownTelemetry {
     let outcomes: [String: [String: Int]]
   }
 
-  /// How many targets have an outcome.
+  /// The number of targets with an outcome.
   var total: Int { telemetry.outcomes.values.flatMap(\.values).reduce(0, +) }
 
   func print(json: Bool, in context: CommandContext) throws {
@@ -326,7 +326,7 @@ struct ShownTelemetry {
     for line in lines { context.print(line) }
   }
 
-  /// The store keeps milliseconds.
+  /// The store has a precision of milliseconds.
   static func duration(_ seconds: TimeInterval) -> String {
     seconds < 0.001 ? "less than 1 ms" : String(format: "%.3f s", seconds)
   }
@@ -339,14 +339,14 @@ struct ShownTelemetry {
     var lines = ["state         \(telemetry.state)"]
     if let enqueued = telemetry.enqueueTime {
       var line = "accepted      \(enqueued.formatted(.iso8601))"
-      // From the start, for the time of acceptance comes in whole seconds.
+      // Measured from the start, since the time of acceptance is in whole seconds.
       if let start = telemetry.startTime, let end = telemetry.endTime {
         line += ", ended after " + Self.duration(end.timeIntervalSince(start))
       }
       lines.append(line)
     }
     if let due = telemetry.dueTime { lines.append("to be sent    \(due.formatted(.iso8601))") }
-    // Without tags it went to every device, or to handles; telemetry does not tell which.
+    // Without tags it went to every device or to handles; telemetry does not show which.
     if let tags = telemetry.tags { lines.append("to            \(tags)") }
     for (platform, counts) in telemetry.outcomes.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
       for (name, count) in counts.sorted(by: { $0.key < $1.key }) {

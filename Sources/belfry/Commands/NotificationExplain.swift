@@ -50,7 +50,7 @@ struct ExplanationText {
   private let explanation: NotificationExplanation
   private let isWhole: Bool
   private static let width = 80
-  /// How much of a payload is shown, in characters.
+  /// The maximum number of characters shown of a payload.
   private static let excerpt = 600
 
   init(_ explanation: NotificationExplanation, isWhole: Bool) {
@@ -75,8 +75,8 @@ struct ExplanationText {
     }
     var lines = ["\(title): \(candidate.verdict.rawValue)"]
     if let id = candidate.registrationID { lines.append("  registration \(id)") }
-    // Each sentence once: the first registration's is the conclusion above, and that of one which
-    // the send did not mean is one of its facts.
+    // Each sentence once: that of the first registration is the conclusion above, and that of a
+    // registration not addressed by the send is one of its facts.
     if candidate.text != explanation.text {
       lines += Self.wrap(candidate.text, first: "  ", rest: "  ")
     }
@@ -107,7 +107,7 @@ struct ExplanationText {
 
   private static func mark(_ holds: Bool?) -> String { holds.map { $0 ? "✓" : "✗" } ?? "·" }
 
-  /// Deeper parts than a person reads are left to --json.
+  /// Parts nested too deeply to be readable appear only in --json.
   private static func tree(_ term: NotificationExplanation.Term, depth: Int) -> [String] {
     let indent = String(repeating: "  ", count: depth)
     let own = wrap(term.text, first: indent + mark(term.holds) + " ", rest: indent + "  ")
@@ -115,7 +115,7 @@ struct ExplanationText {
     return own + term.parts.flatMap { tree($0, depth: depth + 1) }
   }
 
-  /// Breaks a text at blanks, and at the width where there are none.
+  /// Wraps a text at blanks, or at the width if there are none.
   static func wrap(_ text: String, first: String, rest: String) -> [String] {
     var lines: [String] = []
     var line = first

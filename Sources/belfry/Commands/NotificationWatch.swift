@@ -24,7 +24,7 @@ struct NotificationWatchCommand: Subcommand {
   func run(in context: CommandContext) async throws {
     let access = try await client.access(.looks("Send"), in: context)
     var view = ProgressView(json: client.json, context: context)
-    // The time may be up while nothing comes.
+    // The time limit may be reached while no update arrives.
     let (updates, continuation) = AsyncThrowingStream<NotificationProgress, any Error>.makeStream()
     let reader = Task {
       do {
@@ -68,7 +68,7 @@ struct NotificationWatchCommand: Subcommand {
     do {
       for try await found in client.updates(of: id) { tell(found) }
     } catch let error as NotificationHubError where error.kind == .notFound {
-      // A hub of Azure has telemetry only, and no way to tell; it is asked ever less often.
+      // Azure hubs have telemetry only and no events, so they are polled at growing intervals.
       var pause = Duration.milliseconds(50)
       while true {
         let found = NotificationProgress(try await client.telemetry(of: id), of: id)
@@ -98,9 +98,9 @@ struct ProgressView {
   private let context: CommandContext
   private var bar: ProgressBar
   private var last: NotificationProgress?
-  /// What was done when, for the rate.
+  /// Past counts with their times, to compute the rate.
   private var marks: [(time: ContinuousClock.Instant, done: Int)] = []
-  /// The audience shrinks as dead handles leave; the largest seen is what was there.
+  /// The largest audience seen: it shrinks as dead handles are removed.
   private var audience: Int?
 
   init(json: Bool, context: CommandContext) {
@@ -128,7 +128,7 @@ struct ProgressView {
 
   func clear() { bar.clear() }
 
-  /// The outcomes, one a line.
+  /// Prints the outcomes, one per line.
   func end(_ progress: NotificationProgress) {
     bar.clear()
     guard !json else { return }
@@ -145,7 +145,7 @@ struct ProgressView {
     progress.audience.flatMap { $0 > 0 ? Double(progress.done) / Double($0) : nil }
   }
 
-  /// Devices a second over the last ten seconds; `nil` until there is something to compare.
+  /// The number of devices per second over the last ten seconds; `nil` until there are two counts.
   private var rate: Double? {
     guard let first = marks.first, let last = marks.last else { return nil }
     let seconds = first.time.duration(to: last.time) / .seconds(1)
@@ -171,8 +171,8 @@ struct ProgressView {
   }
 }
 
-/// Shows on a terminal how far long work has come, in one line that is written over and over.
-/// Where standard error is no terminal it shows nothing.
+/// A progress bar on a terminal, in one line that is overwritten. Shows nothing if standard error
+/// is not a terminal.
 struct ProgressBar {
   private let isShown: Bool
   private var last = ContinuousClock.now - .seconds(1)
@@ -181,8 +181,8 @@ struct ProgressBar {
   init(isShown: Bool = isatty(2) == 1) { self.isShown = isShown }
 
   /// - Parameters:
-  ///   - fraction: 0 to 1; `nil` when nobody knows how much there is.
-  ///   - text: What is done so far: `12000 lines`.
+  ///   - fraction: The fraction done, 0 to 1; `nil` if the total is unknown.
+  ///   - text: The amount done so far, such as `12000 lines`.
   mutating func show(_ fraction: Double?, _ text: String) {
     let now = ContinuousClock.now
     guard isShown, now - last > .milliseconds(100) else { return }
@@ -196,7 +196,7 @@ struct ProgressBar {
     write(line + text)
   }
 
-  /// Takes the line away.
+  /// Erases the line.
   func clear() {
     if isShown { write("\r\u{1B}[K") }
   }

@@ -2,7 +2,7 @@ import Authentication
 import Foundation
 import HubServer
 
-/// Which operator file a command works on.
+/// The selection of the operator file for a command.
 private struct OperatorOptions: ParameterGroup {
   @Option("--data", "DIR", "the data directory of the hub (or BELFRY_DATA)") var data: String?
   @Option("--config", "FILE", "a configuration file, which names the data directory, or the file")
@@ -18,7 +18,7 @@ private struct OperatorOptions: ParameterGroup {
   }
 }
 
-/// Works on the file; what is wrong with it becomes a failure.
+/// Turns an error of the operator file into a failure.
 private func editing<Value>(_ work: () throws -> Value) throws -> Value {
   do { return try work() } catch let fault as UserFile.Fault {
     throw CommandFailure("\(fault)", exitCode: .usage)

@@ -196,7 +196,7 @@ struct PhoneCommand: Subcommand {
 }
 
 extension SecurePhone.Source {
-  /// In a line under the banner.
+  /// The explanation in a line below the banner.
   var explanation: String {
     switch self {
     case .plain: "in the clear: push service and hub could read it"

@@ -2,7 +2,7 @@ import Foundation
 import HubCore
 import NotificationHubs
 
-/// A policy as the commands show it; keys only when asked for.
+/// A policy as printed by the commands, with keys only on request.
 private struct ShownPolicy: Encodable {
   let name: String
   let rights: [String]
@@ -21,7 +21,7 @@ private struct ShownPolicy: Encodable {
   var line: String { name.padded(to: 40) + " " + rights.joined(separator: ", ") }
 }
 
-/// Whose policies are meant.
+/// The selection of the policies of a hub or of the namespace.
 private struct PolicyOptions: ParameterGroup {
   let management = ManagementOptions()
   @Flag("--namespace-policy", "a policy of the namespace, which holds for every hub")
@@ -29,7 +29,7 @@ private struct PolicyOptions: ParameterGroup {
 
   var json: Bool { management.json }
 
-  /// Gives the work the store, and the hub; `nil` for the namespace.
+  /// Passes the store and the hub to a closure; `nil` for the namespace.
   func withHub(
     _ change: HubPlace.Change? = nil, in context: CommandContext,
     _ work: (HubService, String?) async throws -> Void
@@ -233,9 +233,9 @@ struct SASCommand: Subcommand {
 }
 
 extension ConnectionString {
-  /// A token signed with the policy's key.
+  /// Creates a token signed with the policy's key.
   ///
-  /// - Parameter lifetime: In seconds from now.
+  /// - Parameter lifetime: The lifetime in seconds from now.
   func token(for resource: String, lifetime: TimeInterval) -> SharedAccessSignature {
     SharedAccessSignature(
       resource: resource, keyName: keyName, key: key,

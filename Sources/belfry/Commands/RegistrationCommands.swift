@@ -73,7 +73,7 @@ struct RegistrationPutCommand: Subcommand {
     }
   }
 
-  /// What the options say.
+  /// The registration that the options describe.
   private func described() throws -> Registration {
     guard let handle else {
       throw UsageError("give the registration as XML, or --handle and what else it has")
@@ -178,7 +178,7 @@ struct RegistrationListCommand: Subcommand {
   }
 }
 
-/// A registration as people read it.
+/// A registration as printed for people.
 struct ShownRegistration {
   private let registration: Registration
   init(_ registration: Registration) { self.registration = registration }
@@ -218,7 +218,7 @@ struct ShownRegistration {
     return rows.map { $0.0.padded(to: 14) + $0.1 }
   }
 
-  /// Everything, for scripts.
+  /// All members, for scripts.
   struct Members: Encodable {
     let registrationId: String
     let etag: String?

@@ -48,7 +48,7 @@ struct SendCommand: Subcommand {
   @Flag("--wait", "wait until every device has its outcome, and show the counts") var waits
   @Option("--timeout", "SECONDS", "how long --wait waits", .integer(1...86_400)) var timeout = 60
 
-  /// What was asked for, checked.
+  /// The validated notification and destination.
   private func request() throws -> (PushNotification, SendDestination.Checked) {
     let given = payloads.given
     let isTemplate = $template.isGiven || propertiesFile != nil
@@ -85,7 +85,7 @@ struct SendCommand: Subcommand {
     return (notification, checked)
   }
 
-  /// Names the member without which the hub refuses a payload, with less to go by.
+  /// Checks for the required member of a payload, whose absence the hub would report less clearly.
   private static func checkForm(
     _ payload: Data, _ platform: PhonePlatform
   ) throws(CommandFailure) {
@@ -93,7 +93,7 @@ struct SendCommand: Subcommand {
     let json = try TextInput.json(payload, of: platform.payloadOption)
     guard case .object = json else { return }
     switch platform {
-    // Device management sends no `aps`.
+    // Device management payloads have no `aps`.
     case .apns where json["aps"] == nil && json["mdm"] == nil:
       throw CommandFailure(
         #"--apns wants an object with 'aps', such as {"aps":{"alert":"Hello"}}"#, exitCode: .usage)
@@ -200,7 +200,8 @@ struct SendCommand: Subcommand {
       .check(telemetry.state, succeeded: telemetry.count(of: .success))
   }
 
-  /// How many devices a send would go to; `nil` where the hub does not say, as the original.
+  /// The number of devices that a send would go to; `nil` if the hub does not report it, as in the
+  /// original.
   private static func devices(
     _ notification: PushNotification, _ audience: TagExpression?, _ access: HubAccess
   ) async -> Int? {
@@ -213,7 +214,7 @@ struct SendCommand: Subcommand {
     await devices(notification, nil, access)?.counted("device") ?? "every device"
   }
 
-  /// Exit code 1 when there is somebody whom it would not reach, or nobody at all.
+  /// Previews the send. The exit code is 1 if it would fail for some device, or reach none.
   private func preview(
     _ notification: PushNotification, _ destination: SendDestination.Checked,
     _ access: HubAccess, in context: CommandContext
@@ -297,7 +298,7 @@ struct SendCommand: Subcommand {
   }
 }
 
-/// An option for a payload of each push service.
+/// An option for the payload of each push service.
 struct PayloadOptions: ParameterGroup {
   private let options = PhonePlatform.allCases.map { platform in
     (
@@ -315,7 +316,7 @@ struct PayloadOptions: ParameterGroup {
   }
 }
 
-/// To whom, and when: what `belfry send` was told beside the notification.
+/// The recipients and the time of `belfry send`.
 struct SendDestination: ParameterGroup {
   @Option(
     "--tags", "EXPR", "to the devices that this tag or tag expression matches", .tagExpression)
@@ -339,15 +340,15 @@ struct SendDestination: ParameterGroup {
   var key: String?
 
   enum Target: Sendable {
-    /// `nil` is every device of the hub.
+    /// An audience; `nil` for every device of the hub.
     case audience(TagExpression?)
-    /// Devices by their handles; one stands alone, several make a batch.
+    /// Devices by their handles; several make a batch.
     case devices([PushChannel])
   }
 
   /// - Parameters:
-  ///   - platform: That of the payload; `nil` for template properties.
-  ///   - waits: `--wait` was given.
+  ///   - platform: The platform of the payload; `nil` for template properties.
+  ///   - waits: Whether `--wait` was given.
   func checked(platform: PushPlatform?, waits: Bool) throws -> Checked {
     let target = try target(platform)
     if let time, time <= Date() {
@@ -374,7 +375,7 @@ struct SendDestination: ParameterGroup {
       throw UsageError("say to whom: --tags EXPR, --handle HANDLE, or --broadcast for every device")
     }
     let handles = try Self.handles(TextInput.read(handlesFile))
-    // Whether there are too many is for the hub to say.
+    // The hub checks the maximum number.
     guard !handles.isEmpty else { throw UsageError("--handles: the file has no handle") }
     if platform == .browser {
       throw UsageError("--handles has no subscriptions; send to one with --handle")
@@ -394,7 +395,7 @@ struct SendDestination: ParameterGroup {
     let isTest: Bool
     let key: String?
 
-    /// Sends; not for tests.
+    /// Sends the notification; not used by tests.
     func send(
       _ notification: PushNotification, through client: NotificationHubClient
     ) async throws -> SendReceipt {
@@ -414,9 +415,9 @@ struct SendDestination: ParameterGroup {
       }
     }
 
-    /// The request's headers beside the notification's, its path below the hub, and its flag.
+    /// The request's headers besides the notification's, its path below the hub, and its flag.
     ///
-    /// - Returns: `nil` for a batch, whose body is no text to copy.
+    /// - Returns: `nil` for a batch, whose body is not text to copy.
     var request: (fields: [(String, String)], resource: String, flag: String?)? {
       var fields: [(String, String)] = []
       if let key { fields.append((WireName.idempotencyKey, key)) }
@@ -434,7 +435,7 @@ struct SendDestination: ParameterGroup {
   }
 }
 
-/// What a send would do, in lines of at most 80 columns.
+/// The preview of a send, in lines of at most 80 columns.
 struct SendPreviewText {
   private let preview: SendPreview
   init(_ preview: SendPreview) { self.preview = preview }

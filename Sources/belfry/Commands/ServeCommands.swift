@@ -4,7 +4,7 @@ import HubServer
 import NotificationHubs
 import Wire
 
-/// Where a server's configuration comes from.
+/// The source of a server's configuration.
 private struct ServerOptions: ParameterGroup {
   @Option("--config", "FILE", "the configuration file (default: belfry.json here, if it is there)")
   var file: String?
@@ -69,14 +69,14 @@ struct ServeCommand: Subcommand {
       within: limit + .seconds(10), report: options.log.lines(.error, "server.overdue"),
       hangUp: { wanted.yield() })
     let manager = ServiceManager(environment: context.environment)
-    // A large database that has to be brought up to date takes its time.
+    // Migrating a large database takes time.
     let starting = manager?.keepTelling(.starting(.seconds(60)), every: .seconds(15))
     defer { starting?.cancel() }
     let runtime = try await HubRuntime.start(options)
     do {
       try await runtime.apply(configuration.hubs, log: options.log)
     } catch let failure as HubFailure where failure.status == 503 {
-      // The disk is full, or the database locked: what is there is served as it is.
+      // The disk is full or the database locked: the existing hubs are served unchanged.
       options.log(
         .error, "configuration.unwritten",
         "the hubs of the configuration are not brought up to it: \(failure)")
@@ -168,7 +168,7 @@ struct ConfigCommand: Subcommand {
     }
   }
 
-  /// As it would stand in the file.
+  /// Writes a setting in the form of the file.
   private func write(
     _ setting: Setting, _ entry: Configuration.Entry?, to writer: inout JSONWriter
   ) {

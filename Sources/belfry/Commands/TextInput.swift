@@ -2,10 +2,10 @@ import Foundation
 import NotificationHubs
 import Wire
 
-/// Text that a command is given: in a file, on standard input (`-`), or as it stands when it begins
-/// like a document.
+/// A text passed to a command: in a file, on standard input (`-`), or directly if it begins like a
+/// document.
 enum TextInput {
-  /// - Throws: ``CommandFailure`` when a file cannot be read.
+  /// - Throws: ``CommandFailure`` if a file cannot be read.
   static func read(_ word: String) throws -> Data {
     if word == "-" { return FileHandle.standardInput.readDataToEndOfFile() }
     if ["{", "[", "<"].contains(where: { word.hasPrefix($0) }) { return Data(word.utf8) }
@@ -17,10 +17,10 @@ enum TextInput {
     }
   }
 
-  /// Reads JSON.
+  /// Parses JSON.
   ///
-  /// - Parameter name: What it was given as, for the error: an option.
-  /// - Throws: ``CommandFailure`` that says where it is broken.
+  /// - Parameter name: The option that the text was given for, for the error.
+  /// - Throws: ``CommandFailure`` with the position of the fault.
   static func json(_ data: Data, of name: String) throws(CommandFailure) -> JSONValue {
     do throws(SyntaxFault) {
       return try JSONValue.read(data, dialect: .lenient, depthLimit: JSONValue.depthLimit)
@@ -33,7 +33,7 @@ enum TextInput {
     }
   }
 
-  /// Reads a document and decodes it; a fault in its JSON is told with line and column.
+  /// Reads a document and decodes it; a JSON error is reported with line and column.
   static func decoded<Value>(
     _ word: String, _ name: String, _ decode: (Data) throws(WireFormatError) -> Value
   ) throws -> Value {
@@ -44,7 +44,7 @@ enum TextInput {
     }
   }
 
-  /// How a device is reached: its handle, or a browser's subscription as JSON.
+  /// The push channel of a device: its handle, or a browser's subscription as JSON.
   static func channel(
     _ text: String, of option: String, _ platform: PushPlatform?
   ) throws(UsageError) -> PushChannel {
@@ -58,14 +58,14 @@ enum TextInput {
     return channel
   }
 
-  /// Texts separated by commas, blanks around them dropped.
+  /// The texts separated by commas, without surrounding blanks.
   static func list(_ text: String) -> [String] {
     text.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
       .filter { !$0.isEmpty }
   }
 }
 
-/// Requests as the curl commands that make them, to be copied into a terminal.
+/// Formats requests as equivalent curl commands, to be copied into a terminal.
 enum CurlCommand {
   static func command(
     _ method: String, _ url: String, headers: [(String, String)] = [], body: String? = nil
@@ -77,7 +77,7 @@ enum CurlCommand {
   }
 
   /// - Parameters:
-  ///   - fields: Headers beside the notification's own.
+  ///   - fields: Headers in addition to the notification's own.
   ///   - resource: The path below the hub.
   ///   - flag: A query parameter without value.
   static func send(
@@ -96,7 +96,7 @@ enum CurlCommand {
       body: String(decoding: notification.body, as: UTF8.self))
   }
 
-  /// A word for a shell, in quotes where it needs them.
+  /// A word for a shell, quoted if necessary.
   static func word(_ text: String) -> String {
     let isPlain = text.allSatisfy {
       $0.isASCII && ($0.isLetter || $0.isNumber) || "/._-:@%+,=".contains($0)
@@ -104,8 +104,8 @@ enum CurlCommand {
     return isPlain && !text.isEmpty ? text : quoted(text)
   }
 
-  /// In single quotes for a shell; a header whose value is a shell variable in double ones, so that
-  /// the shell fills it in.
+  /// The text in single quotes for a shell; a header whose value is a shell variable in double
+  /// quotes, so that the shell expands it.
   static func quoted(_ text: String) -> String {
     if let variable = text.split(separator: ": ").last, variable.first == "$",
       variable.dropFirst().allSatisfy({ $0.isASCII && $0.isUppercase })

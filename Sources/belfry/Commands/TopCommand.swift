@@ -38,7 +38,7 @@ struct TopCommand: Subcommand {
       for line in frame.lines(width: width) { context.print(line.text) }
       return
     }
-    // What is wrong from the start is said before the screen is taken.
+    // Initial errors are reported before switching the screen.
     let first = try await source.look(hub)
     let signal = ShutdownSignal(report: context.note)
     let watching = Task {
@@ -89,8 +89,8 @@ struct TopCommand: Subcommand {
       return TopSource(access: access, endpoint: { access.connection.endpoint })
     case .directory(let directory):
       _ = try DataDirectory.existing(at: directory.path)
-      // Looked up before each look: a server that is started again may have another port, and that
-      // of one that has ended may be somebody else's, who is shown no token.
+      // Looked up each time: a restarted server may have another port, and the port of a stopped
+      // one may belong to another program, which must not receive a token.
       @Sendable func endpoint() throws -> ServiceEndpoint {
         if let endpoint = directory.servedEndpoint { return endpoint }
         throw CommandFailure(
@@ -108,12 +108,12 @@ struct TopCommand: Subcommand {
   }
 }
 
-/// Asks a server what `belfry top` shows.
+/// Reads the data of `belfry top` from a server.
 private struct TopSource {
   let access: HubAccess
-  /// Throws ``CommandFailure`` where no server runs.
+  /// Throws ``CommandFailure`` if no server is running.
   let endpoint: @Sendable () throws -> ServiceEndpoint
-  /// More would take longer than a look may.
+  /// More would take longer than the interval of refreshes.
   private static let hubLimit = 20
   private static let notificationLimit = 8
 
@@ -177,11 +177,11 @@ private struct TopSource {
 }
 
 extension TopSample {
-  /// Tells one run of the server from the next.
+  /// The start time of the process, which distinguishes runs of the server.
   fileprivate var start: Double { metrics.value("belfry_process_start_time_seconds") }
 }
 
-/// The terminal's second screen, which is there until ``leave()``.
+/// The terminal's alternate screen, active until ``leave()``.
 private final class TerminalScreen: Sendable {
   private let isStyled: Bool
   private let shown = Mutex<TopFrame?>(nil)

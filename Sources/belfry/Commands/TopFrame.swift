@@ -1,7 +1,7 @@
 import Foundation
 import NotificationHubs
 
-/// What one look at a server has found.
+/// A sample of a server's state.
 struct TopSample: Sendable {
   struct Broadcast: Sendable {
     var hub: String
@@ -11,15 +11,16 @@ struct TopSample: Sendable {
   var address: String
   var time: Date
   var metrics: ServerMetrics
-  /// `ready`, or what else `/health/ready` says.
+  /// The status at `/health/ready`: `ready`, or another.
   var status: String
   var findings: [(code: String, text: String)]
   var broadcasts: [Broadcast]
-  /// Of the hubs that were not asked for what is under way.
+  /// The number of hubs that were not queried for broadcasts.
   var unasked = 0
 }
 
-/// Prometheus' text format (0.0.4), as `/metrics` writes it; lines of another form are passed over.
+/// A parser of Prometheus' text format (0.0.4), as `/metrics` writes it; lines in other formats are
+/// ignored.
 struct ServerMetrics: Sendable {
   struct Sample: Sendable, Equatable {
     var labels: [String: String]
@@ -47,7 +48,7 @@ struct ServerMetrics: Sendable {
   func value(_ name: String) -> Double { self[name].reduce(0) { $0 + $1.value } }
 }
 
-/// The output of `belfry top --json`. What the server does not say is left out.
+/// The output of `belfry top --json`. Values that the server does not report are omitted.
 struct TopReport: Encodable {
   struct Lane: Encodable {
     let hub, platform, state: String
@@ -87,22 +88,21 @@ struct TopReport: Encodable {
   let nodes: [Node]
 }
 
-/// One picture of `belfry top`: a function of what was found, so that it can be looked at without a
-/// server.
+/// A frame of `belfry top`, as a function of a sample, so that it can be tested without a server.
 struct TopFrame {
   var sample: TopSample
-  /// The look before, of the same run of the server: rates are what has changed since.
+  /// The previous sample of the same run of the server, from which rates are computed.
   var previous: TopSample?
-  /// Only this hub.
+  /// The only hub to show; `nil` for all.
   var hub: String?
-  /// What has happened to the server, in a sentence.
+  /// A sentence about an event of the server.
   var notice: String?
-  /// The server does not answer; what is shown is what it said last.
+  /// Whether the server does not reply; the last known state is then shown.
   var isAway = false
 
   enum Style { case plain, title, alarm }
 
-  /// Lines of at most `width` columns, without control characters.
+  /// The lines, of at most `width` columns, without control characters.
   func lines(width: Int) -> [(text: String, style: Style)] {
     var lines: [(String, Style)] = []
     func add(_ text: String, _ style: Style = .plain) {
@@ -157,14 +157,14 @@ struct TopFrame {
     return NotificationOutcome.unsent(in: [outcome: 1]) == 0
   }
 
-  /// `12/s`, or `-` where there is nothing to compare with.
+  /// The rate, such as `12/s`, or `-` without a previous sample.
   private func rate(
     _ name: String, where isMeant: (ServerMetrics.Sample) -> Bool = { _ in true }
   ) -> String {
     change(name, where: isMeant).map(Self.perSecond) ?? "-"
   }
 
-  /// Per second since the look before; `nil` without one.
+  /// The change per second since the previous sample; `nil` without one.
   private func change(
     _ name: String, where isMeant: (ServerMetrics.Sample) -> Bool = { _ in true }
   ) -> Double? {
@@ -178,7 +178,7 @@ struct TopFrame {
 
   // MARK: Lanes
 
-  /// Hub and platform take what the numbers leave.
+  /// The title of the lanes; hub and platform get the width that the numbers leave.
   private func laneTitle(_ width: Int) -> String {
     laneRow(width, "LANES", "platform", ["waiting", "in flight", "conns", "streams"], "state")
   }
@@ -186,7 +186,7 @@ struct TopFrame {
   private func laneRow(
     _ width: Int, _ hub: String, _ platform: String, _ numbers: [String], _ state: String
   ) -> String {
-    // Connections are the first to go where there is no room.
+    // Connections are dropped first if the width is small.
     let numbers = width < 76 ? Array(numbers.prefix(2)) : numbers
     let room = max(8, min(32, width - 9 - 10 * numbers.count - 18))
     return hub.harmless.cut(to: room, padded: true) + " "
@@ -306,7 +306,7 @@ struct TopFrame {
 
   // MARK: For scripts
 
-  /// The same as one JSON object.
+  /// The same data as a JSON object.
   var report: TopReport {
     let metrics = sample.metrics
     let start = metrics.value("belfry_process_start_time_seconds")
@@ -361,8 +361,8 @@ struct TopFrame {
 }
 
 extension String {
-  /// The text with a question mark for whatever would move a terminal's cursor, or turn the
-  /// direction of what follows.
+  /// The text with question marks in place of characters that would move a terminal's cursor or
+  /// change the text direction.
   var harmless: String {
     String(
       String.UnicodeScalarView(
@@ -376,12 +376,12 @@ extension String {
         }))
   }
 
-  /// The first so many columns of a terminal, with `…` where something is left out.
-  /// - Parameter isPadded: Blanks fill the rest.
+  /// The text truncated to a number of terminal columns, with `…` in place of the omitted part.
+  /// - Parameter isPadded: Whether to pad with blanks.
   func cut(to width: Int, padded isPadded: Bool = false) -> String {
     var (text, used, end) = ("", 0, 0)
     var isCut = false
-    // `end` is where the text may stop so that there is room for the ellipsis.
+    // `end` is the position to cut at so that the ellipsis fits.
     var short = ""
     for character in self {
       let columns = character.columnCount
@@ -397,12 +397,12 @@ extension String {
     return isPadded ? text + String(repeating: " ", count: max(0, width - used)) : text
   }
 
-  /// How many columns a terminal takes for it.
+  /// The number of terminal columns.
   var columnCount: Int { reduce(0) { $0 + $1.columnCount } }
 }
 
 extension Character {
-  /// 2 for what East Asian scripts and emoji take, 0 for what only changes its neighbour.
+  /// 2 for East Asian scripts and emoji, 0 for characters that only modify their neighbor.
   fileprivate var columnCount: Int {
     guard let scalar = unicodeScalars.first else { return 0 }
     switch scalar.properties.generalCategory {
@@ -412,7 +412,7 @@ extension Character {
     if unicodeScalars.contains(where: { $0.properties.isEmojiPresentation || $0 == "\u{FE0F}" }) {
       return 2
     }
-    // The blocks that are wide throughout (Unicode Standard Annex 11).
+    // Blocks that consist of wide characters (Unicode Standard Annex 11).
     switch scalar.value {
     case 0x1100...0x115F, 0x2E80...0x303E, 0x3041...0x33FF, 0x3400...0x4DBF, 0x4E00...0x9FFF,
       0xA000...0xA4CF, 0xA960...0xA97F, 0xAC00...0xD7A3, 0xF900...0xFAFF, 0xFE30...0xFE6F,

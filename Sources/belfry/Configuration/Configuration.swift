@@ -1,9 +1,9 @@
 import Foundation
 
-/// What is in force: every setting with its value and where that came from, and the hubs that the
-/// file describes. Made before any socket opens.
+/// The effective configuration: every setting with its value and source, and the hubs that the file
+/// describes. Created before any socket is opened.
 struct Configuration: Sendable {
-  /// Where a value came from.
+  /// The source of a value.
   enum Origin: Sendable, Equatable {
     case standard
     case file(String, line: Int)
@@ -28,15 +28,16 @@ struct Configuration: Sendable {
 
   private(set) var entries: [String: Entry] = [:]
   private(set) var hubs: [HubConfiguration] = []
-  /// The file, where keys of policies stand in it.
+  /// The path of the file, if it contains keys of policies.
   private var keyFile: String?
 
   /// Reads the file (if any), then the service manager's credentials, then the environment, then
-  /// the flags; later ones win.
+  /// the flags; later ones take precedence.
   ///
   /// - Parameters:
-  ///   - file: `nil` reads `belfry.json` in the working directory when there is one.
-  ///   - flags: By the settings' keys.
+  ///   - file: The path of the file; `nil` reads `belfry.json` in the working directory if it
+  ///     exists.
+  ///   - flags: The flags by setting key.
   /// - Throws: ``ConfigurationError`` with key, file and line.
   init(
     file: String?, environment: [String: String], flags: [String: String] = [:]
@@ -59,7 +60,7 @@ struct Configuration: Sendable {
       }
       if let text = flags[setting.key] { try set(setting, text, origin: .flag(setting.flag)) }
     }
-    // One that this user may not look into is refused where it is opened.
+    // A directory that this user cannot access is refused when it is opened.
     if let entry = entries[Setting.data.key], entry.origin == .standard,
       let path = entry.values.first, !DataDirectory(path: path).isClosed
     {
@@ -67,16 +68,16 @@ struct Configuration: Sendable {
     }
   }
 
-  /// What is taken because it lies in the working directory has to be of somebody who is trusted:
-  /// it names databases and where credentials are sent.
+  /// Refuses a file that is used only because it is in the working directory, unless its owner is
+  /// trusted: it names databases and the destinations of credentials.
   private static func refuseForeign(_ name: String, _ option: String) throws(ConfigurationError) {
     guard let fault = FileOwner.distrust("./" + name) else { return }
     throw ConfigurationError(
       "\(fault), and it would be taken because it lies here: if it is meant, say \(option) \(name)")
   }
 
-  /// The files in which secrets stand: those that settings name, and the configuration where it has
-  /// some itself.
+  /// The files that contain secrets: those that settings name, and the configuration itself if it
+  /// has any.
   var secretFiles: [String] {
     let named = [
       text(.operators), text(.tlsKey) ?? text(.tlsCertificate), text(.oidcSecretFile), keyFile,
@@ -134,15 +135,16 @@ struct Configuration: Sendable {
       Setting.data, .tlsCertificate, .tlsKey, .trust, .jobDirectory, .operators, .oidcSecretFile,
     ] {
       guard let entry = entries[setting.key], case .file = entry.origin else { continue }
-      // A relative path in a file starts at the file, not at the directory of the process that
-      // started the server.
+      // A relative path in a file is relative to the file, not to the working directory of the
+      // process that started the server.
       entries[setting.key] = Entry(
         setting: setting, values: entry.values.map(reader.located), origin: entry.origin)
     }
   }
 
-  /// A file `belfry.KEY` among the credentials that a service manager hands over is the setting KEY
-  /// (systemd's `LoadCredential=`): for secrets that should stand in no file of the server's user.
+  /// Reads settings from the credentials of a service manager (systemd's `LoadCredential=`), in
+  /// which a file `belfry.KEY` is the setting KEY: for secrets that should not be in a file of the
+  /// server's user.
   private mutating func readCredentials(of directory: String?) throws(ConfigurationError) {
     guard let directory else { return }
     for setting in Setting.all {
@@ -184,7 +186,7 @@ struct Configuration: Sendable {
     entries[setting.key] = Entry(setting: setting, values: values, origin: origin)
   }
 
-  /// A fault in the value of a setting, with the place it came from.
+  /// An error for the value of a setting, with its source.
   func fault(_ setting: Setting, _ message: String) -> ConfigurationError {
     guard let entry = entries[setting.key] else { return ConfigurationError(message) }
     return switch entry.origin {
@@ -200,13 +202,13 @@ struct Configuration: Sendable {
 
   func flag(_ setting: Setting) -> Bool { text(setting) == "true" }
 
-  /// A number; it has been checked when it was read, and every number has a default.
+  /// The value as an integer, which was validated when it was read; every number has a default.
   func integer(_ setting: Setting) -> Int { text(setting).flatMap { Int($0) } ?? 0 }
 
-  /// The system's own words about a failed file operation.
+  /// The system's message about a failed file operation.
   static func reason(_ error: any Error) -> String {
     let error = error as NSError
-    // By way of `Error`: on Linux the cause is no `NSError` yet.
+    // Cast by way of `Error`: on Linux the cause is not an `NSError` yet.
     let cause = (error.userInfo[NSUnderlyingErrorKey] as? any Error).map { $0 as NSError } ?? error
     if cause.domain == NSPOSIXErrorDomain, let code = Int32(exactly: cause.code) {
       return String(cString: strerror(code))

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A value of a configuration file with the line it stands in, so that a fault can be pointed at.
+/// A value of a configuration file with its line, for error messages.
 struct ConfigurationNode: Sendable {
   indirect enum Value: Sendable {
     case text(String)
@@ -18,10 +18,10 @@ struct ConfigurationNode: Sendable {
   }
 
   let value: Value
-  /// Counted from 1.
+  /// The line, counted from 1.
   let line: Int
 
-  /// What the value is, for messages.
+  /// The kind of value, for messages.
   var kind: String {
     switch value {
     case .text: "a text"
@@ -34,7 +34,7 @@ struct ConfigurationNode: Sendable {
   }
 }
 
-/// Why a configuration cannot be used; names the key, and the file and line where it stands.
+/// The error for an invalid configuration, with its key, file and line.
 struct ConfigurationError: Error, CustomStringConvertible {
   let description: String
   init(_ message: String, file: String? = nil, line: Int? = nil) {
@@ -44,9 +44,9 @@ struct ConfigurationError: Error, CustomStringConvertible {
   }
 }
 
-/// Reads JSON in which `//` and `/* */` comments and trailing commas are allowed, and remembers the
-/// line of every key. Foundation's parser knows comments too but forgets where things stood, and a
-/// fault in a configuration is worth little without its line.
+/// Parses JSON with `//` and `/* */` comments and trailing commas, and records the line of every
+/// key. Foundation's parser supports comments but not positions, and an error in a configuration
+/// needs its line.
 struct ConfigurationParser {
   private let bytes: [UInt8]
   private let file: String
@@ -236,14 +236,14 @@ struct ConfigurationParser {
   }
 }
 
-/// Reads the members of one object of a configuration file, with faults that name the key, the file
-/// and the line.
+/// Reads the members of one object of a configuration file; errors name the key, the file and the
+/// line.
 struct ConfigurationReader {
   private let members: [ConfigurationNode.Member]
   private let name: String
   private let file: String
   private let line: Int
-  /// Of the process, for values that name a variable.
+  /// The environment, for values that name a variable.
   private let environment: [String: String]
 
   init(
@@ -270,7 +270,7 @@ struct ConfigurationReader {
     ConfigurationError("'\(key)': \(message)", file: file, line: member(key)?.line ?? line)
   }
 
-  /// - Throws: For a key that is none of these.
+  /// - Throws: An error for a key that is not among these.
   func allow(_ keys: [String]) throws(ConfigurationError) {
     for member in members where !keys.contains(member.name) {
       throw ConfigurationError(
@@ -299,20 +299,20 @@ struct ConfigurationReader {
     try text(key).map(located)
   }
 
-  /// The path that a text of the file names.
+  /// The absolute path for a text of the file.
   func located(_ text: String) -> String {
     let base = URL(fileURLWithPath: file).deletingLastPathComponent()
     return URL(fileURLWithPath: text, relativeTo: base).path
   }
 
-  /// A section of this one.
+  /// A nested section.
   func section(_ key: String) throws(ConfigurationError) -> ConfigurationReader? {
     guard let node = member(key)?.node else { return nil }
     return try ConfigurationReader(node, name: key, file: file, environment: environment)
   }
 
-  /// A text that need not stand in the file: `"…"`, `{ "variable": "NAME" }` or
-  /// `{ "file": "path" }`, whose content counts without the line end behind it.
+  /// A text that may be stored elsewhere: `"…"`, `{ "variable": "NAME" }` or `{ "file": "path" }`,
+  /// whose content is used without the final line end.
   func secret(_ key: String) throws(ConfigurationError) -> String? {
     guard let member = member(key) else { return nil }
     guard case .object = member.node.value else { return try text(key) }

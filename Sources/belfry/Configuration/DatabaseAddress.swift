@@ -1,8 +1,8 @@
 import SQLDatabase
 
-/// The address of a PostgreSQL database, as libpq reads it.
+/// The address of a PostgreSQL database in libpq's format.
 enum DatabaseAddress {
-  /// What is wrong with an address, as far as its text tells; `nil` when nothing is.
+  /// The fault in an address, as far as its text shows; `nil` if there is none.
   static func fault(_ text: String) -> String? {
     guard isAddress(text) else {
       return
@@ -15,25 +15,25 @@ enum DatabaseAddress {
     return nil
   }
 
-  /// Whether it is meant as an address, and not as a path.
+  /// Whether the text is an address, and not a path.
   static func isAddress(_ text: String) -> Bool { isURL(text) || text.contains("=") }
 
-  /// Said of a password in the words of a command.
+  /// The error for a password in the arguments of a command.
   static let openPassword =
     "everybody on this machine can read a password in the words of a command: give it in PGPASSWORD or "
     + "the file that PGPASSFILE names, or the address in the environment"
 
-  /// Of a word of a command.
+  /// Reads an argument of a command.
   static let reader = Reader<String> { text, name throws(UsageError) in
     if let fault = fault(text) { throw UsageError("\(name) \(fault)") }
     guard !hasPassword(text) else { throw UsageError("\(name): \(openPassword)") }
     return text
   }
 
-  /// Whether it holds a password, or may do so.
+  /// Whether the text contains a password, or may contain one.
   static func hasPassword(_ text: String) -> Bool { shown(text) != text }
 
-  /// Without anything that may be a password; rather too little than too much.
+  /// The address without anything that may be a password; in doubt it shows less.
   static func shown(_ text: String) -> String {
     guard isURL(text), let start = text.firstRange(of: "://")?.upperBound else {
       return text.lowercased().contains("password") ? "(hidden)" : text
@@ -42,7 +42,7 @@ enum DatabaseAddress {
     if let query = rest.firstIndex(of: "?"), rest[query...].lowercased().contains("password") {
       rest = rest[..<query] + "?…"
     }
-    // Whatever the last of them ends: a password may have been written without its escapes.
+    // Everything up to the last one: a password may have been written without escapes.
     if let end = rest.lastIndex(of: "@"), let colon = rest[..<end].firstIndex(of: ":") {
       rest = rest[..<colon] + ":…" + rest[end...]
     }

@@ -2,7 +2,7 @@ import Foundation
 import HubCore
 import NotificationHubs
 
-/// A hub as the configuration file describes it: made on start when it is missing.
+/// A hub in the configuration file, created at the start if it is missing.
 ///
 /// ```
 /// { "name": "news",
@@ -18,11 +18,11 @@ struct HubConfiguration: Sendable {
   struct Policy: Sendable {
     let name: String
     let rights: AccessRights
-    /// `nil`: a random key.
+    /// The primary key; `nil` for a random one.
     let primaryKey: String?
     let secondaryKey: String?
 
-    /// - Throws: ``HubFailure`` when a policy cannot be so.
+    /// - Throws: ``HubFailure`` for an invalid policy.
     func policy(at now: Date, random: HubRandom) throws(HubFailure) -> AccessPolicy {
       try .new(
         named: name, rights: rights, primaryKey: primaryKey, secondaryKey: secondaryKey, at: now,
@@ -32,13 +32,13 @@ struct HubConfiguration: Sendable {
 
   let name: String
   let registrationTTL: TimeInterval?
-  /// Its share of the machine and of connections in relation to other hubs, while they want more
-  /// than there is: 1 to 100.
+  /// The share of the machine and of connections relative to other hubs when demand exceeds supply:
+  /// 1 to 100.
   let weight: Int
   let policies: [Policy]
   let credentials: [CredentialSource]
 
-  /// - Throws: ``ConfigurationError`` naming key, file and line.
+  /// - Throws: ``ConfigurationError`` with key, file and line.
   init(
     _ node: ConfigurationNode, file: String, environment: [String: String]
   ) throws(ConfigurationError) {
@@ -75,7 +75,7 @@ struct HubConfiguration: Sendable {
 }
 
 extension AccessRights {
-  /// The rights that these words name, with those that Manage brings.
+  /// The rights that these words name, including those that Manage implies.
   fileprivate init(words: [String], reader: ConfigurationReader) throws(ConfigurationError) {
     self = []
     for word in words {
@@ -89,7 +89,7 @@ extension AccessRights {
 }
 
 extension AccessRights {
-  /// The right of a word in any letter case; Manage is all three.
+  /// The right for a word in any letter case; Manage is all three.
   init?(word: String) {
     switch word.lowercased() {
     case "listen": self = .listen

@@ -1,24 +1,24 @@
 import HubCore
 import HubStorage
 
-/// One setting. Its key in the file, its variable and its flag share one name:
-/// `bodyLimit`, `BELFRY_BODY_LIMIT`, `--body-limit`.
+/// A setting. Its key in the file, its variable and its flag derive from one name: `bodyLimit`,
+/// `BELFRY_BODY_LIMIT`, `--body-limit`.
 struct Setting: Sendable {
   enum Kind: Sendable {
     case text
-    /// A whole number.
+    /// An integer.
     case integer(ClosedRange<Int>)
-    /// Texts; separated by commas in a variable or a flag.
+    /// Texts, separated by commas in a variable or a flag.
     case list
     /// One of these words.
     case choice([String])
-    /// `true` or `false`; the flag alone means `true`.
+    /// `true` or `false`; the flag without a value means `true`.
     case flag
   }
 
   let key: String
   let kind: Kind
-  /// As it would be written in a variable; `nil` when there is none.
+  /// The default in the form of a variable; `nil` if there is none.
   let standard: String?
   /// The placeholder in the help.
   let placeholder: String
@@ -39,13 +39,13 @@ struct Setting: Sendable {
     "BELFRY_" + dashed.uppercased().split(separator: "-").joined(separator: "_")
   }
 
-  /// A value as it may be shown to anyone.
+  /// A value in a form that may be shown to anyone.
   func shown(_ value: String) -> String {
     if isSecret { return "(hidden)" }
     return key == Setting.database.key ? DatabaseAddress.shown(value) : value
   }
 
-  /// The values that there are.
+  /// The permitted values.
   fileprivate var words: [String] { if case .choice(let words) = kind { words } else { [] } }
 }
 
@@ -64,7 +64,7 @@ struct SettingOptions: ParameterGroup {
 
   var parameters: [any Parameter] { options.map(\.parameter) }
 
-  /// What was given, by the settings' keys; a ``Configuration`` checks it.
+  /// The given values by setting key, to be validated by a ``Configuration``.
   var given: [String: String] {
     var given: [String: String] = [:]
     for (setting, parameter) in options where parameter.isGiven {
@@ -75,7 +75,7 @@ struct SettingOptions: ParameterGroup {
 }
 
 extension Option {
-  /// A setting by itself, with a default of the command's own.
+  /// A single setting, with a default specific to the command.
   init(wrappedValue: Value, _ setting: Setting, _ reader: Reader<Value>) {
     self.init(
       wrappedValue: wrappedValue, setting.flag, setting.placeholder, setting.help, reader)
@@ -83,7 +83,7 @@ extension Option {
 }
 
 extension Setting {
-  /// Where what is not set has its value: the settings only word it.
+  /// The source of default values, which the settings only format.
   private static let usual = HubRuntime.Options(data: DataDirectory(path: "belfry-data"))
 
   private static func days(_ seconds: Double) -> String { "\(Int(seconds / 86_400))" }

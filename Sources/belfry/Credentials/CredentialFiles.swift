@@ -4,29 +4,29 @@ import HubCore
 import NotificationHubs
 import Wire
 
-/// A file that somebody gave for a credential. It knows what kind of file it is, so that one in the
-/// wrong place is told where it belongs.
+/// A file given for a credential. Its kind is detected, so that the error for a misplaced file says
+/// where it belongs.
 struct CredentialFile: Sendable {
   enum Kind: Sendable {
-    /// PKCS#12: a certificate and its key.
+    /// PKCS#12: a certificate with its key.
     case archive
-    /// PEM of a private key, of whatever kind.
+    /// A private key of any kind in PEM.
     case privateKey
     case encryptedKey
-    /// A private key without PEM's armour and base 64.
+    /// A private key in DER.
     case binaryKey
-    /// PEM or DER.
+    /// A certificate in PEM or DER.
     case certificate
     case publicKey
     /// The JSON file of a Google service account.
     case serviceAccount
-    /// What Firebase gives apps: `google-services.json`, `GoogleService-Info.plist`.
+    /// A Firebase app configuration: `google-services.json`, `GoogleService-Info.plist`.
     case appConfiguration
     case json
     case other
   }
 
-  /// What is wanted in a place.
+  /// The kind of file that a parameter needs.
   enum Want: Sendable {
     case signingKey, archive, serviceAccount, vapidKey
   }
@@ -35,10 +35,10 @@ struct CredentialFile: Sendable {
   let data: Data
   let kind: Kind
 
-  /// More than any of them has.
+  /// The maximum size in bytes, more than any of them has.
   private static let limit = 1 << 20
 
-  /// - Throws: ``CredentialError`` when the file cannot be read.
+  /// - Throws: ``CredentialError`` if the file cannot be read.
   init(_ path: String) throws(CredentialError) {
     self.path = path
     do {
@@ -80,8 +80,8 @@ struct CredentialFile: Sendable {
       ? .serviceAccount : .json
   }
 
-  /// By what comes first in the outer sequence: PKCS#12 its version 3, a key its version 0 or 1, a
-  /// certificate another sequence.
+  /// Detects the kind by the first element of the outer sequence: version 3 for PKCS#12, version 0
+  /// or 1 for a key, another sequence for a certificate.
   private static func kind(ofDER bytes: [UInt8]) -> Kind {
     guard bytes.count > 8 else { return .other }
     let start = bytes[1] < 0x80 ? 2 : 2 + Int(bytes[1] & 0x7F)
@@ -96,8 +96,8 @@ struct CredentialFile: Sendable {
 }
 
 extension CredentialFile {
-  /// - Throws: ``CredentialError`` that says what the file is and where it belongs. What may be
-  ///   right passes; what reads the credential checks more.
+  /// - Throws: ``CredentialError`` that says what the file is and where it belongs. A file that may
+  ///   be right passes; reading the credential checks more.
   func require(_ want: Want) throws(CredentialError) {
     guard let fault = fault(want) else { return }
     throw CredentialError("\(path) \(fault)")
@@ -142,26 +142,26 @@ extension CredentialFile {
   }
 }
 
-/// An APNs credential as people have it: in files and a few ids. Becomes the properties of
-/// docs/protocol/rest.md, section 8.1.
+/// An APNs credential in the form that people have: files and a few ids. Converted to the
+/// properties of docs/protocol/rest.md, section 8.1.
 struct APNsCredentialFiles: Sendable {
-  /// The `.p8` of Apple's developer portal.
+  /// The `.p8` file from Apple's developer portal.
   var keyFile: String?
   var keyID: String?
   var teamID: String?
   var bundleID: String?
-  /// A `.p12` with certificate and key.
+  /// A `.p12` file with certificate and key.
   var certificateFile: String?
   var password: String?
   /// `production`, `sandbox`, or a URL.
   var endpoint: String?
-  /// A URL, or `none`; without it Apple's other environment.
+  /// A URL, or `none`; by default Apple's other environment.
   var otherEndpoint: String?
-  /// A URL; without it that of Apple's environment.
+  /// A URL; by default that of Apple's environment.
   var broadcastEndpoint: String?
 
-  /// - Throws: ``CredentialError`` when a file cannot be read, is another than wanted, or parts are
-  ///   missing or too much.
+  /// - Throws: ``CredentialError`` if a file cannot be read or is of another kind, or if parts are
+  ///   missing or superfluous.
   func credential(at now: Date) throws(CredentialError) -> PushCredential {
     var properties: [String: String] = [:]
     switch (keyFile, certificateFile) {
@@ -209,7 +209,7 @@ struct APNsCredentialFiles: Sendable {
     return PushCredential(platform: .apns, properties: properties, modifiedAt: now)
   }
 
-  /// Tells of a password in the words of who gave it.
+  /// Reports a wrong password in terms of the option that gave it.
   private func open(_ file: CredentialFile) throws(CredentialError) {
     do {
       _ = try PKCS12.open([UInt8](file.data), password: password ?? "")
@@ -224,7 +224,7 @@ struct APNsCredentialFiles: Sendable {
     }
   }
 
-  /// Apple names the file `AuthKey_{key id}.p8`.
+  /// The key id in the file name, which Apple makes `AuthKey_{key id}.p8`.
   private static func keyID(inName path: String) -> String? {
     let name = URL(fileURLWithPath: path).deletingPathExtension().lastPathComponent
     guard name.hasPrefix("AuthKey_") else { return nil }
@@ -232,16 +232,16 @@ struct APNsCredentialFiles: Sendable {
   }
 }
 
-/// An FCM credential as people have it: the JSON file of a service account, which Google's console
-/// hands out. Becomes the properties of docs/protocol/rest.md, section 8.1.
+/// An FCM credential in the form that people have: the JSON file of a service account from Google's
+/// console. Converted to the properties of docs/protocol/rest.md, section 8.1.
 struct FCMCredentialFile: Sendable {
   var serviceAccount: String
-  /// Where messages go, for a stand-in; `nil` is Google.
+  /// The URL for messages, for a stand-in; `nil` for Google's.
   var endpoint: String?
-  /// Where access tokens come from; `nil` is what the file says.
+  /// The URL for access tokens; `nil` for the one in the file.
   var tokenURI: String?
 
-  /// The members that count.
+  /// The members that are used.
   private struct Account: Decodable {
     let projectId: String?
     let clientEmail: String?
@@ -250,7 +250,7 @@ struct FCMCredentialFile: Sendable {
     let tokenUri: String?
   }
 
-  /// - Throws: ``CredentialError`` when the file cannot be read or is no service account's.
+  /// - Throws: ``CredentialError`` if the file cannot be read or is not a service account's.
   func credential(at now: Date) throws(CredentialError) -> PushCredential {
     let file = try CredentialFile(serviceAccount)
     try file.require(.serviceAccount)
@@ -270,26 +270,25 @@ struct FCMCredentialFile: Sendable {
   }
 }
 
-/// A Web Push credential as people have it: a VAPID pair, written out as libraries print it or as a
-/// PEM file. Becomes the properties of docs/protocol/rest.md, section 8.1.
+/// A Web Push credential in the form that people have: a VAPID key pair as printed by libraries, or
+/// a PEM file. Converted to the properties of docs/protocol/rest.md, section 8.1.
 struct WebPushCredentialFiles: Sendable {
-  /// `mailto:` and an address, or an https page.
+  /// The contact: `mailto:` with an address, or an https page.
   var subject: String
-  /// Base 64 URL; `nil`: the one that belongs to the private key.
+  /// The public key in base64url; `nil` derives it from the private key.
   var publicKey: String?
-  /// Base 64 URL.
+  /// The private key in base64url.
   var privateKey: String?
-  /// A PEM file, one that holds the base 64 URL form, or the JSON of `web-push
-  /// generate-vapid-keys`.
+  /// A PEM file, a file with the key in base64url, or the JSON of `web-push generate-vapid-keys`.
   var privateKeyFile: String?
 
-  /// What `web-push generate-vapid-keys --json` prints.
+  /// The output of `web-push generate-vapid-keys --json`.
   private struct Pair: Decodable {
     let publicKey: String
     let privateKey: String
   }
 
-  /// - Throws: ``CredentialError`` when a file cannot be read or parts are missing.
+  /// - Throws: ``CredentialError`` if a file cannot be read or parts are missing.
   func credential(at now: Date) throws(CredentialError) -> PushCredential {
     var text: String
     var publicKey = publicKey
@@ -333,12 +332,12 @@ struct WebPushCredentialFiles: Sendable {
   }
 }
 
-/// A private key's file that did not exist before, readable by its owner alone.
+/// A new file for a private key, readable only by its owner.
 struct NewKeyFile {
   private let path: String
 
-  /// Makes the file at once, empty, so that nothing is kept that could not be written out.
-  /// - Throws: ``CommandFailure`` when it exists, or cannot be made.
+  /// Creates the empty file at once, so that no key is stored that could not be written out.
+  /// - Throws: ``CommandFailure`` if it exists or cannot be created.
   init(_ path: String) throws(CommandFailure) {
     self.path = path
     let file = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0o600)

@@ -4,7 +4,7 @@ import HubCore
 import NotificationHubs
 import Wire
 
-/// The options that a credential is made of on the command line, and whose they are.
+/// The command-line options of a credential, with their platforms.
 struct CredentialOptions: ParameterGroup {
   @Option("--key", "FILE", "apns: the .p8 signing key from Apple's developer portal")
   var key: String?
@@ -62,7 +62,7 @@ struct CredentialOptions: ParameterGroup {
     "fcm, \(PlainCredentialValues.words(with: "--token-url")): another token service")
   var tokenURL: String?
 
-  /// Whose they are.
+  /// The platforms of the options.
   private var owners: [(parameters: [any Parameter], platforms: [PushPlatform])] {
     [
       (
@@ -84,7 +84,7 @@ struct CredentialOptions: ParameterGroup {
     ([parameter], others + PlainCredentialValues.platforms(with: parameter.declaration.name))
   }
 
-  /// - Throws: ``UsageError`` for options of other platforms, or that make no sense together.
+  /// - Throws: ``UsageError`` for options of other platforms, or invalid combinations.
   func check(for platform: PushPlatform) throws(UsageError) {
     for (parameters, platforms) in owners where !platforms.contains(platform) {
       guard let given = parameters.first(where: \.isGiven) else { continue }
@@ -99,9 +99,9 @@ struct CredentialOptions: ParameterGroup {
     }
   }
 
-  /// Makes the credential that the options describe.
-  /// - Throws: ``UsageError`` when something is missing; ``CredentialError`` for a file that is not
-  ///   what it should be.
+  /// Creates the credential that the options describe.
+  /// - Throws: ``UsageError`` if something is missing; ``CredentialError`` for a file of the wrong
+  ///   kind.
   func credential(
     _ platform: PushPlatform, environment: [String: String]
   ) throws -> PushCredential {
@@ -122,7 +122,7 @@ struct CredentialOptions: ParameterGroup {
       guard key != nil || certificate != nil else {
         throw UsageError("apns wants --key FILE (.p8) or --certificate FILE (.p12)")
       }
-      // The variable may be there for another credential.
+      // The variable may be set for another credential.
       let variable = certificate == nil ? nil : environment["BELFRY_CERTIFICATE_PASSWORD"]
       return try APNsCredentialFiles(
         keyFile: key, keyID: keyID, teamID: teamID, bundleID: bundleID,
@@ -174,9 +174,9 @@ struct CredentialOptions: ParameterGroup {
   }
 }
 
-/// The words by which people name a platform when they speak of its credential.
+/// The names of platforms in commands about credentials.
 enum CredentialPlatform {
-  /// Those that a credential can be set for here.
+  /// The platforms for which a credential can be set here.
   static let served: [PushPlatform] = [.apns, .fcmv1, .browser] + PlainCredentialValues.platforms
   static let list =
     served.dropLast().map(word).joined(separator: ", ") + " or " + word(served[served.count - 1])
@@ -186,7 +186,7 @@ enum CredentialPlatform {
     "amazon": .adm,
   ]
 
-  /// As it is taught: `fcm`, and otherwise an installation's word.
+  /// The preferred name: `fcm`, and otherwise that of an installation.
   static func word(_ platform: PushPlatform) -> String {
     platform == .fcmv1 ? "fcm" : platform.rawValue
   }
@@ -198,7 +198,7 @@ enum CredentialPlatform {
 
 extension Reader where Value == PushPlatform {
   static let servedPlatform = credential { CredentialPlatform.served.contains($0) }
-  /// Of services that have ended, too: a hub may hold credentials of them.
+  /// Includes services that have ended, since a hub may have credentials for them.
   static let anyPlatform = credential { _ in true }
 
   private static func credential(_ fits: @escaping @Sendable (PushPlatform) -> Bool) -> Reader {

@@ -3,12 +3,12 @@ import HubCore
 import NotificationHubs
 import PushGateways
 
-/// A credential as a hub's section of the configuration describes it.
+/// A credential in a hub's section of the configuration.
 enum CredentialSource: Sendable {
   case apns(APNsCredentialFiles)
   case fcm(FCMCredentialFile)
   case webPush(WebPushCredentialFiles)
-  /// A name and a secret: properties by their names.
+  /// A name and a secret, as properties by name.
   case plain(PushPlatform, [String: String])
 
   func credential(at now: Date) throws(CredentialError) -> PushCredential {
@@ -23,13 +23,13 @@ enum CredentialSource: Sendable {
 }
 
 extension CredentialSource {
-  /// `browser` is another name for `webPush`.
+  /// `browser` is an alias of `webPush`.
   private static let webPush = ["webPush", "browser"]
 
   static let sections = ["apns", "fcm"] + webPush + PlainCredentialValues.platforms.map(\.rawValue)
 
-  /// The credentials of a hub, each read and checked; one that has expired passes.
-  /// - Throws: ``ConfigurationError`` naming section, file and line.
+  /// The credentials of a hub, each read and validated; expired ones are accepted.
+  /// - Throws: ``ConfigurationError`` with section, file and line.
   static func all(in hub: ConfigurationReader) throws(ConfigurationError) -> [CredentialSource] {
     var found: [CredentialSource] = []
     func add(
@@ -46,7 +46,8 @@ extension CredentialSource {
           throw CredentialNames.keys.fault(error, of: credential.platform)
         }
       } catch {
-        // One that has ended since the last start must not keep the other hubs from serving.
+        // A credential that has expired since the last start must not keep the other hubs from
+        // serving.
         guard error.isExpiry else { throw hub.fault(name, "\(error)") }
       }
       found.append(source)

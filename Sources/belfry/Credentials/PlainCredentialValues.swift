@@ -2,14 +2,14 @@ import Foundation
 import HubCore
 import NotificationHubs
 
-/// Credentials that are a name and a secret: what each is called on the command line, in a
-/// configuration, and as a property of docs/protocol/rest.md, section 8.1.
+/// Credentials that consist of a name and a secret: the names of their parts on the command line,
+/// in a configuration, and as a property of docs/protocol/rest.md, section 8.1.
 enum PlainCredentialValues {
   struct Field: Sendable {
     let property: String
-    /// Of a hub's section in a configuration.
+    /// The key in a hub's section of a configuration.
     let key: String
-    /// Of `belfry credential set`; the first is the one to teach.
+    /// The options of `belfry credential set`, the preferred one first.
     let options: [String]
     var isSecret = false
     var isOptional = false
@@ -31,20 +31,21 @@ enum PlainCredentialValues {
     }
   }
 
-  /// Those whose credential is one.
+  /// The platforms with such a credential.
   static let platforms = PushPlatform.allCases.filter { !families(of: $0).isEmpty }
 
-  /// Those of them that have a field by this option.
+  /// The platforms that have a field with this option.
   static func platforms(with option: String) -> [PushPlatform] {
     platforms.filter { families(of: $0).joined().contains { $0.options.contains(option) } }
   }
 
-  /// Their names, for the help of the option.
+  /// The names of those platforms, for the help of the option.
   static func words(with option: String) -> String {
     platforms(with: option).map(CredentialPlatform.word).joined(separator: ", ")
   }
 
-  /// The ways to prove who one is at a platform; empty for those whose credentials are files.
+  /// The alternative ways to authenticate at a platform; empty for platforms whose credentials are
+  /// files.
   static func families(of platform: PushPlatform) -> [[Field]] {
     let clientID = Field("ClientId", "clientId", "--client-id")
     let clientSecret = Field("ClientSecret", "clientSecret", "--client-secret", "--secret").secret
@@ -85,14 +86,14 @@ enum PlainCredentialValues {
   }
 
   /// - Parameters:
-  ///   - name: What a field is called where the values come from.
-  ///   - value: What was given for it.
-  /// - Throws: ``CredentialError`` when something is missing, or belongs to another way.
+  ///   - name: The name of a field in the source of the values.
+  ///   - value: The value that was given for it.
+  /// - Throws: ``CredentialError`` if a value is missing, or belongs to another way.
   static func credential(
     _ platform: PushPlatform, at now: Date, name: (Field) -> String, value: (Field) -> String?
   ) throws(CredentialError) -> PushCredential {
     let families = families(of: platform)
-    // Who one is tells the way; secrets may be called the same in both.
+    // The identifying fields select the way; secrets may have the same name in both.
     let begun = families.filter { family in
       family.contains { !$0.isSecret && !$0.isOptional && value($0) != nil }
     }
@@ -116,11 +117,10 @@ enum PlainCredentialValues {
   }
 }
 
-/// What the properties of a credential are called where people write them, so that a fault names
-/// what they wrote and not what became of it.
+/// The names of a credential's properties in the user's input, so that errors use those names.
 enum CredentialNames: Sendable {
   case options
-  /// Of a hub's section in a configuration.
+  /// The keys in a hub's section of a configuration.
   case keys
 
   func fault(_ error: CredentialError, of platform: PushPlatform) -> CredentialError {
@@ -129,7 +129,7 @@ enum CredentialNames: Sendable {
     var word = ""
     var before: Character?
     func close() {
-      // `AuthKey_<KeyId>.p8` is the name of a file.
+      // `AuthKey_<KeyId>.p8` is a file name.
       text += before == "<" ? word : names[word] ?? word
       word = ""
     }

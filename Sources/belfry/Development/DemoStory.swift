@@ -4,29 +4,29 @@ import NotificationHubs
 import PushDemo
 import SecurePush
 
-/// The tutorial as `belfry demo` tells it. Every step is done for real, through the SDK and over
-/// the same sockets that the printed curl commands would use.
+/// The tutorial as performed by `belfry demo`. Every step is real, and uses the SDK over the same
+/// sockets as the printed curl commands.
 struct DemoStory: Sendable {
   let stack: DevelopmentStack
   let context: CommandContext
-  /// How long the push may take to reach the phone.
+  /// The time limit for the push to reach the phone.
   let limit: Duration
 
   private var hub: DevelopmentStack.Addresses.Hub { stack.addresses.hub }
   private var emulator: StandInAddresses { stack.addresses.emulator }
 
-  /// How the story ended, for scripts.
+  /// The result of the demo, for scripts.
   struct Ending: Encodable, Sendable {
     let installationId: String
     let token: String
     let notificationId: String
-    /// What the phone showed.
+    /// The text that the phone showed.
     let shown: String
-    /// From the send to the phone.
+    /// The time from the send to the phone.
     let milliseconds: Int
   }
 
-  /// - Parameter stays: Say what can be done next, because the stack stays up.
+  /// - Parameter stays: Whether the stack keeps running, so that next steps are suggested.
   func tell(stays: Bool) async throws -> Ending {
     let listen = try ConnectionString(hub.connectionStrings.listen)
     let full = try ConnectionString(hub.connectionStrings.full)
@@ -89,7 +89,7 @@ struct DemoStory: Sendable {
     guard let shown = arrival.shown?.body, shown == "Hello from Postman!" else {
       throw CommandFailure("the phone shows something else than was sent")
     }
-    // The stand-in counts whole milliseconds.
+    // The stand-in has a precision of milliseconds.
     let taken = Int(max(0, arrival.deliveredAt.timeIntervalSince(sentAt) * 1000).rounded(.up))
     say("\(taken) ms after the send")
 
@@ -119,7 +119,8 @@ struct DemoStory: Sendable {
     return ending
   }
 
-  /// The tutorial "Secure push": what may not be read on the way stays at home.
+  /// The tutorial "Secure push": a payload that must not be readable on the way stays at the
+  /// backend.
   private func tellSecret(_ control: EmulatorControl) async throws {
     step("Alice sends herself a secret; only its id passes the push service")
     let backend = stack.addresses.backend.url
@@ -150,7 +151,7 @@ struct DemoStory: Sendable {
     }
   }
 
-  /// The first notification that the phone gets.
+  /// Waits for the first notification on the phone.
   private func arrival(at phone: VirtualPhone) async throws -> VirtualPhone.Arrival {
     try await withThrowingTaskGroup(of: VirtualPhone.Arrival?.self) { group in
       group.addTask {
@@ -169,7 +170,7 @@ struct DemoStory: Sendable {
     }
   }
 
-  /// A failure to arrive, with what the hub knows of it.
+  /// A failed delivery, with the hub's explanation.
   private func explained(
     _ failure: CommandFailure, _ id: String, of installation: String,
     _ client: NotificationHubClient
@@ -210,7 +211,7 @@ struct DemoStory: Sendable {
     for line in text.split(separator: "\n") { context.print("   " + line) }
   }
 
-  /// A command that does the same, dimmed on a terminal.
+  /// Shows an equivalent command, dimmed on a terminal.
   private func show(_ command: String) {
     let lines = command.split(separator: "\n").enumerated()
       .map { ($0.offset == 0 ? "   $ " : "     ") + $0.element }

@@ -5,18 +5,18 @@ import HubServer
 import NotificationHubs
 import Wire
 
-/// Answers the browser page for a hub under development.
+/// The functions of the browser page for a hub under development.
 ///
-/// The page gets a token of the hub's Listen policy that is good for minutes, never a key. Its push
-/// service, where the browser's own cannot be reached, is the emulator.
+/// The page gets a short-lived token of the hub's Listen policy, never a key. If the browser's own
+/// push service cannot be reached, the emulator takes its place.
 struct DevelopmentBrowserDesk: BrowserPageDesk {
   struct Options: Sendable {
     let hub: String
-    /// Of the emulator; `nil` when that does not stand in for Web Push.
+    /// The emulator; `nil` if it does not stand in for Web Push.
     let control: EmulatorControl?
-    /// How long a token is good for.
+    /// The lifetime of a token, in seconds.
     var tokenLifetime: TimeInterval = 15 * 60
-    /// How long a push is waited for.
+    /// The time limit for a push.
     var patience = Duration.seconds(10)
   }
 
@@ -88,7 +88,7 @@ struct DevelopmentBrowserDesk: BrowserPageDesk {
     guard let control = options.control, let name = Self.deviceID(subscription.id) else {
       return AsyncThrowingStream { $0.finish() }
     }
-    // Events that the emulator has not had yet, it had before it forgot.
+    // Event numbers beyond the emulator's last one date from before it lost its state.
     let last = subscription.lastEvent
     let events = control.events(device: name, after: min(max(after ?? last, 0), last))
     return .whileIterated { yield in
@@ -106,12 +106,12 @@ struct DevelopmentBrowserDesk: BrowserPageDesk {
     return control
   }
 
-  /// The device's name, and of its endpoint what nobody guesses.
+  /// The device's name with the unguessable part of its endpoint.
   private static func id(_ device: String, _ endpoint: String) -> String {
     device + "." + (endpoint.split(separator: "/").last ?? "")
   }
 
-  /// The device's name, which becomes part of an address.
+  /// The device's name, which becomes part of a URL.
   private static func deviceID(_ id: String) -> String? {
     let name = id.prefix { $0 != "." }
     let digits = name.dropFirst(4)
@@ -124,7 +124,7 @@ struct DevelopmentBrowserDesk: BrowserPageDesk {
   // MARK: Sending
 
   func push(_ wanted: BrowserPush) async throws -> BrowserPush.Report {
-    // It becomes part of a tag expression.
+    // The id becomes part of a tag expression.
     guard UUID(uuidString: wanted.installationId) != nil else {
       throw HubFailure(status: 400, message: "The page's installation ids are UUIDs")
     }
@@ -170,7 +170,7 @@ struct DevelopmentBrowserDesk: BrowserPageDesk {
 }
 
 extension StreamedEvent {
-  /// Whether it says that the endpoint is not valid any more.
+  /// Whether the event says that the endpoint is no longer valid.
   fileprivate var endsSubscription: Bool {
     struct State: Decodable { let state: String }
     guard name == "state",
@@ -181,7 +181,7 @@ extension StreamedEvent {
 }
 
 extension ServerSentEvent {
-  /// A message as it reached the subscription; `nil` for other events.
+  /// The message that reached the subscription; `nil` for other events.
   fileprivate init?(arrival: StreamedEvent) {
     struct Arrival: Decodable { let payloadBase64: String }
     struct Push: Encodable { let body: String }

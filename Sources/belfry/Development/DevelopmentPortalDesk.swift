@@ -6,14 +6,15 @@ import HubServer
 import NotificationHubs
 import Wire
 
-/// Signs the local user of a development hub in at the portal, and lets it play with the emulator.
+/// Signs the local user of a development hub in at the portal, and gives the portal access to the
+/// emulator.
 struct DevelopmentPortalDesk: PortalDesk {
   let service: HubService
   let hub: String
   let control: EmulatorControl
 
-  /// Of the namespace's key, so that a browser is still known after the next start with the same
-  /// data.
+  /// A key derived from that of the namespace, so that a browser is still recognized after a
+  /// restart with the same data.
   static func key(_ root: AccessPolicy) throws -> String {
     let code = try MessageAuthentication.code(
       of: Array("the portal's local user".utf8), key: Array(root.primaryKey.utf8))

@@ -7,35 +7,35 @@ import NotificationHubs
 import PushGateways
 import SecurePushBackend
 
-/// Hub and push services on one machine: what `belfry up` and `belfry demo` run.
+/// A hub and its push services on one machine, as run by `belfry up` and `belfry demo`.
 final class DevelopmentStack: Sendable {
   struct Options: Sendable {
-    /// `nil`: a directory of its own that goes when the stack stops.
+    /// The data directory; `nil` for a temporary one, deleted when the stack stops.
     var data: String?
-    /// 0 picks free ports for everything.
+    /// The port; 0 picks free ports for everything.
     var port = 8080
-    /// 0 picks a free one, as does ``port`` 0.
+    /// The HTTPS port; 0 picks a free one, as does ``port`` 0.
     var httpsPort = 8443
     var hub = "demo"
     var topic = StandIns.standardTopic
-    /// The app backend's; 0 picks a free one, as does ``port`` 0.
+    /// The app backend's port; 0 picks a free one, as does ``port`` 0.
     var backendPort = 8090
-    /// The control URL of an emulator that runs already.
+    /// The control URL of a running emulator to use.
     var emulator: String?
-    /// Control URLs of emulators that may run here, to name the one that another node uses.
+    /// Control URLs of emulators that may run here, to identify the one that another node uses.
     var otherEmulators: [String] = []
     var compatibility = Compatibility.extended
     var masterKey: String?
-    /// The address of a PostgreSQL database; several stacks on one are one hub.
+    /// The address of a PostgreSQL database; several stacks on one database form one hub.
     var database: String?
     /// See ``HubRuntime/Options/databaseLease``.
     var databaseLease = StoreNode.usualLease
     var log: @Sendable (String) -> Void = { _ in }
-    /// Hears of the hub's events.
+    /// Receives the hub's events.
     var hubLog = HubLog.silent
   }
 
-  /// What is printed when everything is up.
+  /// The addresses printed when everything is running.
   struct Addresses: Encodable, Sendable {
     struct Hub: Encodable, Sendable {
       struct ConnectionStrings: Encodable, Sendable {
@@ -43,28 +43,28 @@ final class DevelopmentStack: Sendable {
         let full: String
       }
       let name: String
-      /// What `/{hub}/installations/…` hangs on.
+      /// The base of `/{hub}/installations/…`.
       let url: String
       let connectionStrings: ConnectionStrings
       let namespaceConnectionString: String
-      /// The same over TLS, with a certificate for `localhost`, `127.0.0.1` and `::1`.
+      /// The URL over TLS, with a certificate for `localhost`, `127.0.0.1` and `::1`.
       let httpsUrl: String
-      /// In the form that Azure's clients read: `Endpoint=sb://…`, which they turn into `https`.
+      /// In the format of Azure's clients: `Endpoint=sb://…`, which they turn into `https`.
       let httpsConnectionStrings: ConnectionStrings
       let httpsNamespaceConnectionString: String
       /// A PEM file with the authority to trust for ``httpsUrl``.
       let ca: String
     }
     struct Backend: Encodable, Sendable {
-      /// What `/api/…` hangs on.
+      /// The base of `/api/…`.
       let url: String
     }
     let hub: Hub
     let emulator: StandInAddresses
     let backend: Backend
-    /// Opened in a browser, shows everything that the hub does. Its key makes the browser known.
+    /// The portal's URL, with the key by which it recognizes the browser.
     let portal: String
-    /// Opened in a browser, subscribes it.
+    /// The URL of the page that subscribes a browser.
     let browserPage: String
     let data: String
   }
@@ -86,7 +86,7 @@ final class DevelopmentStack: Sendable {
     self.workspace = workspace
   }
 
-  /// A key that everybody has, for databases of development.
+  /// A publicly known key, for development databases.
   private static let openKey = Data("belfry up --database: no secret".utf8 + [0])
     .base64EncodedString()
 
@@ -116,11 +116,11 @@ final class DevelopmentStack: Sendable {
       hub.databaseLease = options.databaseLease
       hub.masterKey = options.masterKey
       if options.database != nil, options.data == nil, options.masterKey == nil {
-        // Nodes that are started to try something have one key without anybody's doing.
+        // Nodes started for a trial share a key without configuration.
         try OutputFile.write(Self.openKey, to: workspace.data.masterKeyFile)
       }
       hub.compatibility = options.compatibility
-      // What runs on this machine may be reached from it anyway.
+      // Programs on this machine can reach its other services anyway.
       hub.jobHosts = ["127.0.0.1", "localhost", "[::1]"]
       hub.anchorsPEM = Array(standIns.authorityPEM.utf8)
       hub.channelHosts = ["localhost", "127.0.0.1"]
@@ -160,7 +160,7 @@ final class DevelopmentStack: Sendable {
     }
   }
 
-  /// Makes the hub when it is missing, and gives it the stand-ins' credentials: their ports may
+  /// Creates the hub if it is missing, and gives it the stand-ins' credentials, whose ports may
   /// have changed since the last run.
   private static func prepare(
     _ runtime: HubRuntime, _ standIns: StandIns, _ options: Options
@@ -195,7 +195,7 @@ final class DevelopmentStack: Sendable {
       ca: standIns.issuer.authorityFile)
   }
 
-  /// Refuses to turn the hub's credentials away from the emulator of another node, which works.
+  /// Refuses to redirect the hub's credentials away from the working emulator of another node.
   private static func refuseOther(
     than own: StandIns, among credentials: [PushCredential], _ options: Options
   ) async throws {
@@ -206,7 +206,7 @@ final class DevelopmentStack: Sendable {
       _ = try await ClientTransport.shared.send(
         TransportRequest(method: "GET", url: url, headers: [:], body: nil))
     } catch let failure as HTTPFailure where failure.kind == .tls {
-      // Somebody is there, with an authority that only its own hubs know.
+      // An emulator is there, with an authority that only its own hubs trust.
     } catch { return }
     var control: String?
     for other in ["http://127.0.0.1:9400"] + options.otherEmulators where control == nil {
@@ -218,8 +218,8 @@ final class DevelopmentStack: Sendable {
         + (control == nil ? " (URL: its control address, which it printed)" : ""), exitCode: .usage)
   }
 
-  /// The tutorials' backend with the tutorials' sign-in. It gets nothing of the hub but its
-  /// connection string.
+  /// Starts the tutorials' backend with the tutorials' sign-in. It gets only the hub's connection
+  /// string.
   private static func startBackend(
     _ hub: Addresses.Hub, in data: DataDirectory, _ options: Options
   ) async throws -> BackendRuntime {
@@ -242,9 +242,9 @@ final class DevelopmentStack: Sendable {
     return policy.connectionString(endpoint: endpoint).text
   }
 
-  /// With the scheme `sb` where our own SDK would read plain HTTP (a loopback address with a port):
-  /// several of Azure's clients cut the first letters off, whatever they are (docs/protocol/sas.md,
-  /// section 1).
+  /// The connection string with the scheme `sb` where our own SDK would assume plain HTTP (a
+  /// loopback address with a port), because several of Azure's clients cut off the first letters
+  /// whatever they are (docs/protocol/sas.md, section 1).
   private static func secureConnectionString(
     _ policy: AccessPolicy, _ url: String
   ) throws -> String {
@@ -261,13 +261,13 @@ final class DevelopmentStack: Sendable {
   }
 }
 
-/// What `belfry emulator` prints, and `belfry up` of its emulator.
+/// The addresses printed by `belfry emulator`, and by `belfry up` for its emulator.
 struct StandInAddresses: Encodable, Sendable {
   let control: String
   let apns: String
-  /// Where APNs' broadcast channels are managed.
+  /// The URL of APNs' channel management.
   let apnsChannels: String?
-  /// The other services, by their names in the control API.
+  /// The other services by their names in the control API.
   let services: [String: String]
   /// A PEM file with the authority to trust.
   let ca: String
@@ -283,15 +283,15 @@ struct StandInAddresses: Encodable, Sendable {
   }
 }
 
-/// The directory that a development stack works in: the one named, or one of its own that goes with
-/// it.
+/// The directory of a development stack: the given one, or a temporary one that is deleted with it.
 struct Workspace: Sendable {
   let data: DataDirectory
-  /// Of a directory of its own, from its first moment: it tells whether somebody still works there.
+  /// The claim on a temporary directory from the moment of its creation, which shows whether it is
+  /// in use.
   let claim: DirectoryClaim?
 
-  /// - Parameter path: `nil` makes a directory of its own, and removes those that others have left
-  ///   there without an orderly end: they hold keys.
+  /// - Parameter path: The directory; `nil` creates a temporary one, and removes those left behind
+  ///   by other processes, since they contain keys.
   init(_ path: String?) throws {
     if let path {
       data = try .make(at: path)
@@ -313,8 +313,8 @@ struct Workspace: Sendable {
 
   private static let prefix = "belfry-"
 
-  /// Removes the directories here that have a name as ``init(_:)`` gives, belong to this user, and
-  /// hold a lock that nobody holds.
+  /// Removes the directories with a name as given by ``init(_:)`` that belong to this user and
+  /// contain a lock without holder.
   static func removeAbandoned(in folder: String) {
     let files = FileManager.default
     for name in (try? files.contentsOfDirectory(atPath: folder)) ?? [] where isOwn(name) {
@@ -326,7 +326,7 @@ struct Workspace: Sendable {
         (directory[.ownerAccountID] as? NSNumber)?.uint32Value == geteuid(),
         let file = try? files.attributesOfItem(atPath: lock),
         file[.type] as? FileAttributeType == .typeRegular,
-        // Between its making and its claim there is a moment.
+        // There is a moment between its creation and its claim.
         let made = file[.modificationDate] as? Date, made.timeIntervalSinceNow < -5,
         let claim = try? DirectoryClaim(file: lock)
       else { continue }

@@ -5,13 +5,13 @@ import Wire
 /// A client of the emulator's control API (`/v1`), for the virtual phone and for
 /// `belfry up --emulator`.
 struct EmulatorControl: Sendable {
-  /// An app that the emulator knows.
+  /// An app of the emulator.
   struct App: Decodable, Sendable {
     let appId: String
     let bundleId: String?
     let teamId: String?
     let keys: [Key]?
-    /// The service; an emulator from before there were several says none.
+    /// The service; `nil` from an emulator that predates multiple services.
     let pns: String?
     let projectId: String?
     let serviceAccounts: [ServiceAccount]?
@@ -37,7 +37,7 @@ struct EmulatorControl: Sendable {
   }
 
   struct Device: Decodable, Sendable {
-    /// Each service has members of its own.
+    /// A handle; its members depend on the service.
     struct Handle: Decodable, Sendable {
       let token: String?
       let endpoint: String?
@@ -51,11 +51,11 @@ struct EmulatorControl: Sendable {
     }
     let deviceId: String
     let handle: Handle
-    /// The service; told by those that have several.
+    /// The service, if the emulator has several.
     let pns: String?
-    /// `registered` or why not; only for a device that is asked for alone.
+    /// `registered`, or the reason if it is not; only in the reply for a single device.
     let state: String?
-    /// The number of its last event; told with ``state``.
+    /// The number of its last event; included with ``state``.
     let lastSeq: Int?
   }
 
@@ -63,10 +63,10 @@ struct EmulatorControl: Sendable {
     struct Listeners: Decodable, Sendable {
       let production: String
       let sandbox: String
-      /// An emulator from before there were channels says none.
+      /// The URL of channel management; `nil` from an emulator that predates channels.
       let channelsProduction: String?
     }
-    /// A service's addresses by what they speak.
+    /// The URLs of a service by protocol.
     struct Service: Decodable, Sendable {
       let http2: String?
       let http1: String?
@@ -79,7 +79,7 @@ struct EmulatorControl: Sendable {
     let baidu: Service?
     let xiaomi: Service?
 
-    /// By the services' names.
+    /// The base URLs by service name.
     var services: [String: String] {
       [
         "fcm": fcm, "webpush": webpush, "wns": wns, "adm": adm, "baidu": baidu, "xiaomi": xiaomi,
@@ -87,7 +87,7 @@ struct EmulatorControl: Sendable {
     }
   }
 
-  /// For example `http://127.0.0.1:9400`.
+  /// The base URL, for example `http://127.0.0.1:9400`.
   let base: URL
 
   init(_ text: String) throws {
@@ -102,7 +102,7 @@ struct EmulatorControl: Sendable {
 
   func info() async throws -> Info { try await get("v1/info") }
 
-  /// Whether it is the emulator whose APNs has this address.
+  /// Whether this is the emulator whose APNs has this address.
   func answers(at endpoint: String) async throws -> Bool {
     do { return try await info().apns.production == endpoint } catch is CommandFailure {
       return false
@@ -115,7 +115,7 @@ struct EmulatorControl: Sendable {
     return reply.apps
   }
 
-  /// What an app is made with, or gets.
+  /// The members of an app to create or change.
   struct Members: Encodable {
     var pns: String?
     var bundleId: String?
@@ -124,12 +124,13 @@ struct EmulatorControl: Sendable {
     var serviceAccounts: [ServiceAccount]?
   }
 
-  /// The app that fits, which is made when there is none.
+  /// Returns a matching app, creating it if there is none.
   ///
   /// - Parameters:
-  ///   - members: All that a new one has.
-  ///   - change: What one that is there already gets, such as a key or a secret; `nil` leaves it.
-  ///   - isWhole: It has that already.
+  ///   - members: All members of a new app.
+  ///   - change: The members to add to an existing app, such as a key or a secret; `nil` leaves it
+  ///     unchanged.
+  ///   - isWhole: Whether an existing app already has them.
   @discardableResult
   func app<NewApp: Encodable>(
     _ members: NewApp, adding change: NewApp?, where fits: (App) -> Bool,
@@ -142,14 +143,14 @@ struct EmulatorControl: Sendable {
     return try await send("PATCH", "v1/apps/\(present.appId)", change)
   }
 
-  /// The web application with a VAPID key, which is made when there is none.
+  /// Returns the web app with a VAPID key, creating it if there is none.
   func webApp(vapidPublicKey key: String) async throws -> App {
     try await app(["pns": "webpush", "vapidPublicKey": key], adding: nil) {
       $0.vapidPublicKey == key
     }
   }
 
-  /// Makes a virtual phone that is online while somebody reads its events.
+  /// Creates a virtual phone that is online while its events are being read.
   func createDevice(
     app: String, presence: String = "stream", isSandbox: Bool = false
   ) async throws -> Device {
@@ -159,8 +160,8 @@ struct EmulatorControl: Sendable {
       })
   }
 
-  /// Makes a Web Push subscription whose private key is somebody else's: messages reach it as they
-  /// were sent, encrypted. It is online while somebody reads its events.
+  /// Creates a Web Push subscription whose private key is held elsewhere: it receives messages as
+  /// sent, encrypted. It is online while its events are being read.
   func createSubscription(app: String, p256dh: String, auth: String) async throws -> Device {
     struct Keys: Encodable {
       let p256dh: String
@@ -185,35 +186,35 @@ struct EmulatorControl: Sendable {
     return device
   }
 
-  /// - Returns: `nil` when there is no such device.
+  /// - Returns: `nil` if there is no such device.
   func device(_ id: String) async throws -> Device? {
     let reply = try await answer("GET", "v1/devices/\(id)")
     return reply.status == 404 ? nil : try decode(try accepted(reply))
   }
 
-  /// Ends a device's registration: its push service knows the handle no more.
+  /// Ends a device's registration: its push service no longer knows the handle.
   func unregister(device id: String) async throws {
     let _: Device = try await send("POST", "v1/devices/\(id)/unregister", [String: String]())
   }
 
-  /// Lets a device follow a broadcast channel, as an app does with ActivityKit.
+  /// Subscribes a device to a broadcast channel, as an app does with ActivityKit.
   func subscribe(_ device: String, to channel: String) async throws {
     struct Reply: Decodable { let deviceId: String }
     let _: Reply = try await send(
       "POST", "v1/devices/\(device)/subscribe", ["channelId": channel])
   }
 
-  /// The certificate of the emulator's authority, as PEM.
+  /// The certificate of the emulator's authority in PEM.
   func authority() async throws -> String {
     String(decoding: try accepted(try await answer("GET", "v1/ca.pem")), as: UTF8.self)
   }
 
-  /// What happens to a device from now on, until the stream is dropped.
+  /// The events of a device from now on, until the stream is dropped.
   func events(device: String, after: Int? = nil) -> AsyncThrowingStream<StreamedEvent, any Error> {
     events(at: "v1/devices/\(device)/events", after: after)
   }
 
-  /// What happens to the device, or to the devices of the app, that a path of events names.
+  /// The events of the device, or of the app's devices, at a path.
   func events(at path: String, after: Int?) -> AsyncThrowingStream<StreamedEvent, any Error> {
     guard var url = address(path) else { return AsyncThrowingStream { $0.finish() } }
     if let after { url.append(queryItems: [URLQueryItem(name: "after", value: "\(after)")]) }
@@ -239,13 +240,13 @@ struct EmulatorControl: Sendable {
     }
   }
 
-  /// - Parameter path: From `v1` on, with its query, as it goes on the wire.
+  /// - Parameter path: The path from `v1` on, encoded and with its query.
   private func address(_ path: String) -> URL? {
     let base = base.absoluteString
     return URL(string: (base.hasSuffix("/") ? base : base + "/") + path)
   }
 
-  /// The emulator's answer as it is, a refusal too.
+  /// Returns the emulator's reply unchanged, including refusals.
   func answer(
     _ method: String, _ path: String, _ body: Data? = nil
   ) async throws -> TransportReply {
@@ -266,7 +267,7 @@ struct EmulatorControl: Sendable {
     }
   }
 
-  /// - Throws: The emulator's own words for a refusal.
+  /// - Throws: An error with the emulator's message for a refusal.
   private func accepted(_ reply: TransportReply) throws -> Data {
     guard (200..<300).contains(reply.status) else {
       struct Refusal: Decodable {

@@ -9,7 +9,7 @@ enum EventStreamReader {
     let parser = Mutex(EventStreamParser())
   }
 
-  /// Opens the stream; it ends when the server ends it, and is closed when the caller drops it.
+  /// Opens the stream. It ends when the server ends it, and is closed when the caller drops it.
   static func read(_ url: URL) -> AsyncThrowingStream<StreamedEvent, any Error> {
     AsyncThrowingStream { continuation in
       let task = Task {
@@ -41,8 +41,8 @@ enum EventStreamReader {
 }
 
 extension AsyncThrowingStream where Element: Sendable, Failure == any Error {
-  /// What `produce` hands to its argument, in a task that is cancelled when nobody iterates any
-  /// more.
+  /// A stream of the elements that `produce` yields, in a task that is cancelled when the iteration
+  /// ends.
   static func whileIterated(
     _ produce: @escaping @Sendable (_ yield: @Sendable (Element) -> Void) async throws -> Void
   ) -> Self {

@@ -2,13 +2,13 @@ import Foundation
 import NotificationHubs
 import PushDemo
 
-/// What kind of device a virtual phone is.
+/// The kind of device that a virtual phone is.
 enum PhonePlatform: String, CaseIterable, Sendable {
   case apns, fcm, web, wns, adm, baidu, xiaomi
 
   static let words = allCases.map(\.rawValue)
 
-  /// As the emulator calls the push service.
+  /// The name of the push service in the emulator.
   var service: String {
     switch self {
     case .apns: "apns"
@@ -21,7 +21,7 @@ enum PhonePlatform: String, CaseIterable, Sendable {
   /// The option of `belfry send` for a payload of the service.
   var payloadOption: String { "--" + rawValue }
 
-  /// For people.
+  /// The name of the service for people.
   var serviceName: String {
     switch self {
     case .apns: "APNs (JSON)"
@@ -34,7 +34,7 @@ enum PhonePlatform: String, CaseIterable, Sendable {
     }
   }
 
-  /// As the vendor calls what reaches a device.
+  /// The vendor's term for a handle.
   var handleName: String {
     switch self {
     case .apns: "device token"
@@ -46,7 +46,7 @@ enum PhonePlatform: String, CaseIterable, Sendable {
     }
   }
 
-  /// As a hub calls the platform.
+  /// The platform in a hub.
   var platform: PushPlatform {
     switch self {
     case .apns: .apns
@@ -59,7 +59,7 @@ enum PhonePlatform: String, CaseIterable, Sendable {
     }
   }
 
-  /// The tutorial's template, or what says the same to this kind of device.
+  /// The tutorial's template, or its equivalent for this kind of device.
   var templates: [String: PushTemplate] {
     switch self {
     case .apns: DemoDevice.templates
@@ -96,7 +96,7 @@ enum PhonePlatform: String, CaseIterable, Sendable {
     }
   }
 
-  /// The emulator's app that the phone has.
+  /// Returns the emulator's app for the phone.
   ///
   /// - Parameter topic: The bundle id, for APNs.
   func app(
@@ -107,7 +107,7 @@ enum PhonePlatform: String, CaseIterable, Sendable {
       switch self {
       case .apns: own.first { $0.bundleId == topic }
       case .fcm: own.first { $0.projectId == StandInCredentials.project } ?? own.last
-      // A hub that has joined the emulator has brought an app of its own.
+      // A hub that has joined the emulator has added its own app.
       case .web, .wns, .adm, .baidu, .xiaomi: own.last
       }
     if let found { return found }
@@ -119,7 +119,7 @@ enum PhonePlatform: String, CaseIterable, Sendable {
       "the emulator knows no app '\(topic)'; it knows: \(known.isEmpty ? "none" : known)")
   }
 
-  /// How a hub reaches the device.
+  /// The push channel of the device.
   func channel(_ handle: EmulatorControl.Device.Handle) throws -> PushChannel {
     switch self {
     case .apns, .fcm:
@@ -142,14 +142,14 @@ enum PhonePlatform: String, CaseIterable, Sendable {
     throw CommandFailure("the emulator gave no handle of this platform", exitCode: .defect)
   }
 
-  /// What a person sees of a notification.
+  /// The visible parts of a notification.
   struct Shown: Decodable, Sendable {
     let title: String?
     var subtitle: String?
     let body: String?
   }
 
-  /// What a device of this kind shows of a payload; `nil` when it shows nothing.
+  /// The parts of a payload that this kind of device shows; `nil` if it shows nothing.
   func shown(_ payload: Data) -> Shown? {
     switch self {
     case .apns:
@@ -195,13 +195,13 @@ enum PhonePlatform: String, CaseIterable, Sendable {
     }
   }
 
-  /// A payload in no form of its own.
+  /// The text of a payload without a prescribed format.
   private static func text(_ payload: Data) -> Shown? {
     let text = String(decoding: payload, as: UTF8.self)
     return text.isEmpty ? nil : Shown(title: nil, body: text)
   }
 
-  /// The texts of a toast.
+  /// The lines of text in a toast.
   private static func toastLines(_ payload: Data) -> [String] {
     String(decoding: payload, as: UTF8.self).components(separatedBy: "<text").dropFirst()
       .compactMap { part in

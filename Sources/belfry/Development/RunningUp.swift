@@ -1,17 +1,16 @@
 import Foundation
 import NotificationHubs
 
-/// A `belfry up` that this user has running, so that commands in another terminal find it without
-/// being told.
+/// A `belfry up` run by this user, so that commands in another terminal find it without options.
 ///
-/// Each keeps a note of its own in `~/.belfry/up`, readable by this user only. `BELFRY_HOME` names
-/// another directory than `~/.belfry`, and so does `XDG_STATE_HOME` (`belfry` in it).
+/// Each one is recorded in `~/.belfry/up`, readable only by this user. `BELFRY_HOME` sets another
+/// directory in place of `~/.belfry`, and so does `XDG_STATE_HOME` (`belfry` in it).
 struct RunningUp: Codable, Sendable {
-  /// Its data directory, which holds its address and keys.
+  /// Its data directory, which contains its address and keys.
   let data: String
   /// The URL of its hub.
   let hub: String
-  /// The hub that it was started with; commands take it where several are there.
+  /// The hub that it was started with, which commands use if there are several.
   var hubName: String?
   /// The control URL of its emulator.
   let control: String
@@ -33,7 +32,7 @@ struct RunningUp: Codable, Sendable {
     return home.appending(path: "up")
   }
 
-  /// Those that run, the one that was started last at the end.
+  /// The running ones, the most recently started last.
   static func all(_ environment: [String: String]) -> [RunningUp] {
     notes(environment).map(\.up).filter { DataDirectory(path: $0.data).isServed }
       .sorted { $0.startedAt < $1.startedAt }
@@ -50,11 +49,11 @@ struct RunningUp: Codable, Sendable {
     }
   }
 
-  /// The one that commands use when nothing names a hub.
+  /// The one that commands use if nothing names a hub.
   static func last(_ environment: [String: String]) -> RunningUp? { all(environment).last }
 
-  /// The one that has a port which could not be listened on.
-  /// - Parameter failure: Names the port as ``HTTPListenerError`` does.
+  /// The one that occupies a port.
+  /// - Parameter failure: The message of an ``HTTPListenerError``, which names the port.
   static func holder(of failure: String, _ environment: [String: String]) -> RunningUp? {
     guard let match = failure.firstMatch(of: /port ([0-9]+):/), let port = Int(match.1) else {
       return nil
@@ -64,7 +63,7 @@ struct RunningUp: Codable, Sendable {
     }
   }
 
-  /// The one that a hub belongs to; `nil` for a hub of another kind.
+  /// The one that a hub belongs to; `nil` for any other hub.
   static func of(_ target: HubTarget, _ environment: [String: String]) -> RunningUp? {
     all(environment).last { up in
       switch target.place {
@@ -74,11 +73,11 @@ struct RunningUp: Codable, Sendable {
     }
   }
 
-  /// Lets commands find it. Not being able to is no reason not to run.
+  /// Records it so that commands find it. Failing to do so is not an error.
   ///
-  /// - Returns: The note, to be removed at the end.
+  /// - Returns: The record, to be removed at the end.
   func publish(_ environment: [String: String]) -> URL {
-    // What others have left that were killed.
+    // Records of processes that were killed.
     for note in Self.notes(environment) where !DataDirectory(path: note.up.data).isServed {
       try? FileManager.default.removeItem(at: note.file)
     }

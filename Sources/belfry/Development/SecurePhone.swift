@@ -4,29 +4,29 @@ import PushDemo
 import SecurePush
 import Synchronization
 
-/// The tutorials' app, signed in at the app backend, on a virtual iPhone: what the iOS app does of
-/// itself and what its notification service extension does are both done here.
+/// The tutorials' app, signed in at the app backend, on a virtual iPhone. It performs the work of
+/// both the iOS app and its notification service extension.
 final class SecurePhone: Sendable {
-  /// How a text came to the person.
+  /// The way in which a text reached the user.
   enum Source: String, Encodable, Sendable {
-    /// It stood in the push.
+    /// The push contained the text.
     case plain
-    /// It was sealed into the push, and opened on the phone.
+    /// The push contained the sealed text, which was opened on the phone.
     case opened
-    /// The push held an id, and the backend gave the text to the signed-in user.
+    /// The push contained an id, and the backend returned the text to the signed-in user.
     case fetched
-    /// It could neither be opened nor fetched: a general text stands for it.
+    /// The text could neither be opened nor fetched, and a general text is shown.
     case unavailable
   }
 
-  /// One thing that the phone has shown.
+  /// A text that the phone has shown.
   struct Showing: Encodable, Sendable {
     enum Place: String, Encodable, Sendable { case alert, notification }
 
     let place: Place
     let text: String
     let source: Source
-    /// What the push service brought.
+    /// The payload from the push service.
     let payload: String
   }
 
@@ -44,7 +44,7 @@ final class SecurePhone: Sendable {
 
   /// Starts the app on a new phone and signs in, which registers it through the backend.
   ///
-  /// - Throws: ``CommandFailure``: the backend is not there, or does not take the sign-in.
+  /// - Throws: ``CommandFailure`` if the backend is unreachable or rejects the sign-in.
   static func start(
     control: EmulatorControl, topic: String, backend: URL, user: String, password: String,
     installationID: String = UUID().uuidString.lowercased(), tags: [Tag] = DemoDevice.tags
@@ -73,7 +73,7 @@ final class SecurePhone: Sendable {
     }
   }
 
-  /// What the phone shows of what arrives from now on. It is online while somebody iterates.
+  /// The texts that the phone shows from now on. The phone is online during the iteration.
   func showings() -> AsyncThrowingStream<Showing, any Error> {
     .whileIterated { [self] yield in
       for try await arrival in phone.arrivals() {
@@ -82,8 +82,8 @@ final class SecurePhone: Sendable {
     }
   }
 
-  /// Hands a push to whom iOS hands it: one to see to the extension if it holds a secret and to the
-  /// app otherwise, one without anything to see to the app in the background.
+  /// Passes a push to the same receiver as iOS: a visible push with a secret to the extension,
+  /// another visible one to the app, and one without visible content to the app in the background.
   private func receive(_ payload: String) async -> [Showing] {
     let data = Data(payload.utf8)
     let source: Source
@@ -112,7 +112,7 @@ final class SecurePhone: Sendable {
     }
   }
 
-  /// Collects what is shown until it is taken.
+  /// Collects the texts shown until they are read.
   private final class Screen: DemoSystem {
     private let shown = Mutex<[(Showing.Place, String)]>([])
 
@@ -124,7 +124,7 @@ final class SecurePhone: Sendable {
     }
 
     func askForAuthorization() async throws -> Bool { true }
-    /// The emulator has given the token already.
+    /// The emulator has already issued the token.
     func registerForRemoteNotifications() async {}
     func showAlert(_ text: String) async { shown.withLock { $0.append((.alert, text)) } }
     func log(_ line: String) {}
@@ -134,7 +134,7 @@ final class SecurePhone: Sendable {
   }
 }
 
-/// Secrets for as long as the phone runs.
+/// An in-memory store of secrets for the lifetime of the phone.
 private final class PocketSecrets: SecretStore {
   private let values = Mutex<[String: Data]>([:])
 

@@ -22,7 +22,8 @@ extension StandInCredentials {
     ]
   }
 
-  /// With apps of the hub's own, told from those of other hubs by what its secret hashes to.
+  /// Credentials for apps of this hub, distinguished from those of other hubs by a hash of its
+  /// secret.
   static func joinedPlain(
     _ api: EmulatorControl, _ info: EmulatorControl.Info, in directory: String
   ) async throws -> [PushCredential] {

@@ -5,14 +5,14 @@ import NotificationHubs
 import PushEmulator
 import Wire
 
-/// What a hub under development shows the stand-ins, beside APNs' key: a credential for each
-/// platform that the emulator stands in for.
+/// The credentials of a development hub for the stand-ins, except APNs' key: one for each platform
+/// that the emulator stands in for.
 enum StandInCredentials {
   /// The Firebase project of the virtual phones.
   static let project = "demo-project"
   private static let subject = "mailto:dev@example.com"
 
-  /// Of an emulator in this process.
+  /// The credentials for an emulator in this process.
   static func own(_ emulator: EmulatorServer) throws -> [PushCredential] {
     let project = try emulator.firebaseProject(project)
     let web = try emulator.webApplication()
@@ -24,7 +24,8 @@ enum StandInCredentials {
     ] + (try ownPlain(emulator))
   }
 
-  /// Of an emulator that runs elsewhere. It gets keys of ours, which are kept in the directory.
+  /// The credentials for an emulator elsewhere. It is given keys of ours, which are stored in the
+  /// directory.
   static func joined(
     _ api: EmulatorControl, _ info: EmulatorControl.Info, in directory: String
   ) async throws -> [PushCredential] {
@@ -74,7 +75,7 @@ enum StandInCredentials {
     return credentials
   }
 
-  /// A key from its file, or a new one that is put there.
+  /// Reads a key from its file, or creates and stores a new one.
   static func kept<Key>(
     _ file: String, read: (String) throws -> Key, make: () throws -> Key,
     pem: (Key) throws -> String

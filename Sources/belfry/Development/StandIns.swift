@@ -6,28 +6,27 @@ import NotificationHubs
 import PushEmulator
 import Wire
 
-/// The push services that a hub under development pushes to: an emulator of this process, or one
-/// that runs elsewhere.
+/// The push services of a development hub: an emulator in this process, or one that runs elsewhere.
 struct StandIns: Sendable {
   /// Base URL of the control API.
   let control: String
   /// Base URL of the APNs stand-in (production).
   let apns: String
-  /// Base URL of where it manages broadcast channels; an older emulator elsewhere has none.
+  /// Base URL of its channel management; `nil` for an older emulator elsewhere.
   let apnsChannels: String?
   /// A PEM file with the authority to trust.
   let authorityFile: String
   let authorityPEM: String
-  /// Base URLs of the other services' stand-ins by their names in the control API; of a service
-  /// that speaks HTTP/2, that one.
+  /// Base URLs of the other services' stand-ins by their names in the control API; the HTTP/2 one
+  /// for a service that has it.
   let services: [String: String]
   /// The default app's bundle id.
   let topic: String
-  /// What the hub shows each service.
+  /// The hub's credentials for the services.
   let credentials: [PushCredential]
-  /// Issues the hub's certificate for HTTPS, and the PEM file with what to trust for it.
+  /// Issues the hub's certificate for HTTPS; with the PEM file of the authority to trust.
   let issuer: (issue: @Sendable (Date) throws -> CertificateIdentity, authorityFile: String)
-  /// Ours to stop; `nil` when it runs elsewhere.
+  /// The emulator to stop; `nil` if it runs elsewhere.
   private let emulator: EmulatorServer?
 
   static let standardTopic = "com.example.app"
@@ -35,9 +34,11 @@ struct StandIns: Sendable {
   /// Starts an emulator.
   ///
   /// - Parameters:
-  ///   - directory: Keeps the authority, the apps and the virtual phones between runs.
-  ///   - onFreePorts: In place of 9400, 9443 to 9446 and those of `EmulatorListener`.
-  ///   - log: Takes a line about what an operator should know.
+  ///   - directory: The directory that preserves the authority, the apps and the virtual phones
+  ///     between runs.
+  ///   - onFreePorts: Whether to use free ports in place of 9400, 9443 to 9446 and those of
+  ///     `EmulatorListener`.
+  ///   - log: Receives lines for the operator.
   static func start(
     in directory: String, onFreePorts: Bool, topic: String,
     log: @escaping @Sendable (String) -> Void
@@ -74,8 +75,8 @@ struct StandIns: Sendable {
       emulator: emulator)
   }
 
-  /// Uses an emulator that runs elsewhere. It gets a signing key of ours, since it tells nobody
-  /// the private halves of those it has.
+  /// Uses an emulator that runs elsewhere. It is given a signing key of ours, since it does not
+  /// reveal the private halves of its own.
   static func join(_ control: String, in directory: String, topic: String) async throws -> StandIns
   {
     let api = try EmulatorControl(control)
@@ -99,7 +100,7 @@ struct StandIns: Sendable {
     }
     let pem = try await api.authority()
     let authorityFile = directory + "/emulator-ca.pem"
-    // The key of that emulator's authority is not ours.
+    // The key of that emulator's authority is not available.
     let own = try OwnAuthority(in: DataDirectory(path: directory), names: [])
     try Data(pem.utf8).write(to: URL(fileURLWithPath: authorityFile), options: .atomic)
     return StandIns(

@@ -3,30 +3,31 @@ import NotificationHubs
 import PushDemo
 import Wire
 
-/// A phone or browser that is not there: the emulator gives it a handle, the tutorial app's logic
-/// registers it with a hub, and what its push service brings it is handed on.
+/// A simulated phone or browser: the emulator issues its handle, the tutorial app's logic registers
+/// it with a hub, and the pushes that arrive are passed on.
 struct VirtualPhone: Sendable {
-  /// One notification as it reached the phone.
+  /// A notification that reached the phone.
   struct Arrival: Sendable {
-    /// What a person sees; `nil` for nothing.
+    /// The visible part; `nil` if there is none.
     let shown: PhonePlatform.Shown?
     let payload: String
     let headers: [String: String]
-    /// When the stand-in gave it to the phone.
+    /// The time at which the stand-in delivered it to the phone.
     let deliveredAt: Date
   }
 
   let control: EmulatorControl
   let device: EmulatorControl.Device
   let platform: PhonePlatform
-  /// How a hub reaches it.
+  /// The push channel of the phone.
   let channel: PushChannel
 
-  /// Gets a phone for an app, as iOS gets a token when the app asks for remote notifications.
+  /// Creates a phone for an app, as iOS issues a token when the app asks for remote notifications.
   ///
   /// - Parameters:
   ///   - topic: The app's bundle id, for APNs.
-  ///   - isSandbox: A development build, whose token APNs' production does not know.
+  ///   - isSandbox: Whether it is a development build, whose token APNs' production does not
+  ///     accept.
   static func make(
     control: EmulatorControl, platform: PhonePlatform = .apns, topic: String,
     isSandbox: Bool = false
@@ -47,7 +48,7 @@ struct VirtualPhone: Sendable {
     }
   }
 
-  /// The phone as the tutorial's app sees itself.
+  /// The phone in the form that the tutorial's app uses.
   func demoDevice(installationID: String) throws -> DemoDevice {
     guard let token = Hex.decode(token) else {
       throw CommandFailure("the emulator gave a token that is not hexadecimal", exitCode: .defect)
@@ -55,7 +56,7 @@ struct VirtualPhone: Sendable {
     return DemoDevice(installationID: installationID, deviceToken: Data(token))
   }
 
-  /// What arrives from now on. The phone is online while somebody iterates.
+  /// The notifications that arrive from now on. The phone is online during the iteration.
   func arrivals() -> AsyncThrowingStream<Arrival, any Error> {
     let events = control.events(device: device.deviceId, after: 0)
     let platform = platform
@@ -83,7 +84,7 @@ extension VirtualPhone.Arrival {
     deliveredAt = Date(timeIntervalSince1970: event.deliveredAt / 1000)
   }
 
-  /// What the phone's screen shows.
+  /// The notification on the phone's screen.
   func banner(app: String) -> [String] {
     let lines: [String]
     if let activity = LiveActivityShown(payload) {
@@ -103,9 +104,9 @@ extension VirtualPhone.Arrival {
   }
 }
 
-/// A phone's screen, as far as a terminal can draw it.
+/// A phone's screen as drawn in a terminal.
 enum PhoneScreen {
-  /// - Parameter app: Whose notification it is.
+  /// - Parameter app: The name of the app that shows the notification.
   static func banner(_ lines: [String], app: String) -> [String] {
     let width = max(28, app.columns + 6, lines.map(\.columns).max() ?? 0)
     let bar = String(repeating: "─", count: width + 2)
@@ -116,7 +117,7 @@ enum PhoneScreen {
 }
 
 extension String {
-  /// How wide a terminal shows it: emoji and the letters of East Asia take two columns.
+  /// The number of terminal columns: emoji and East Asian letters take two.
   var columns: Int { reduce(0) { $0 + $1.columns } }
 }
 
@@ -137,15 +138,15 @@ extension Character {
   }
 }
 
-/// What the Lock Screen would make of a Live Activity's payload: the app's own view is not here, so
-/// its state is told in words.
+/// The view of a Live Activity on the Lock Screen. The app's own view is not available, so the
+/// state is shown as text.
 struct LiveActivityShown: Sendable {
   /// `start`, `update` or `end`.
   let event: String
-  /// The content state, a line for each member.
+  /// The content state, one line per member.
   let state: [String]
 
-  /// - Returns: `nil` for the payload of anything else.
+  /// - Returns: `nil` for any other payload.
   init?(_ payload: String) {
     guard let aps = try? JSONValue.parse(Array(payload.utf8))["aps"],
       let event = aps["event"]?.scalarText, case .object(let members)? = aps["content-state"]

@@ -4,13 +4,13 @@ import HTTPClient
 import HTTPServer
 import HubCore
 
-/// The PEM files of a server's certificate and of its private key; both may be one file.
+/// The PEM files of a server's certificate and private key, which may be the same file.
 struct CertificateFiles: Sendable {
   let certificate: String
   let key: String
 
-  /// Reads and checks the pair.
-  /// - Throws: ``CommandFailure`` that names the file and says what to do.
+  /// Reads and validates the pair.
+  /// - Throws: ``CommandFailure`` with the file and the remedy.
   func read() throws(CommandFailure) -> CertificateIdentity {
     let chain: [Certificate]
     do {
@@ -60,18 +60,18 @@ struct CertificateFiles: Sendable {
     CommandFailure("'\(setting)': \(file) \(text)", exitCode: .usage)
   }
 
-  /// Tells one version of the two files from another, cheaply: reads neither.
+  /// A cheap stamp of the version of the two files, without reading them.
   var stamp: [FileStamp?] { [FileStamp(certificate), FileStamp(key)] }
 }
 
-/// What changes when a file is written or replaced, links followed.
+/// The attributes that change when a file is written or replaced, with links followed.
 struct FileStamp: Equatable, Sendable {
   private let inode: UInt64
   private let size: Int64
   private let seconds: Int64
   private let nanoseconds: Int64
 
-  /// - Returns: `nil` when there is no such file.
+  /// - Returns: `nil` if there is no such file.
   init?(_ path: String) {
     var status = stat()
     guard stat(path, &status) == 0 else { return nil }
@@ -87,17 +87,17 @@ struct FileStamp: Equatable, Sendable {
   }
 }
 
-/// The authority of `tlsSelfSigned`: made on first use and kept in the data directory, so that
-/// clients that trust its certificate once go on trusting the server.
+/// The authority of `tlsSelfSigned`, created on first use and stored in the data directory, so that
+/// clients only need to trust its certificate once.
 struct OwnAuthority: Sendable {
-  /// PEM; what clients are to trust.
+  /// A PEM file with the certificate for clients to trust.
   let certificateFile: String
   private let authority: CertificateAuthority
   private let names: [String]
 
-  /// - Parameter names: Host names and addresses, beside those of this machine, that the server's
-  ///   certificate is to be valid for.
-  /// - Throws: ``CommandFailure`` when the files are there but unusable, or cannot be made.
+  /// - Parameter names: Host names and addresses for the server's certificate, in addition to those
+  ///   of this machine.
+  /// - Throws: ``CommandFailure`` if the files exist but are unusable, or cannot be created.
   init(in data: DataDirectory, names: [String]) throws {
     certificateFile = data.path + "/tls-ca.pem"
     let keyFile = data.path + "/tls-ca-key.pem"
@@ -121,7 +121,7 @@ struct OwnAuthority: Sendable {
     }
   }
 
-  /// A certificate for this machine and the further names, valid for a year.
+  /// Issues a certificate for this machine and the further names, valid for a year.
   func issue(at now: Date) throws(CryptographyError) -> CertificateIdentity {
     var request = CertificateAuthority.LeafRequest(commonName: "localhost")
     request.clientAuthentication = false

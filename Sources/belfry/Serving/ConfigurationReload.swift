@@ -1,13 +1,12 @@
 import Foundation
 import HubCore
 
-/// Takes up what has changed in the configuration while a server runs, as SIGHUP asks: hubs with
-/// policies and credentials, the files of the HTTPS certificate, `logLevel`. A configuration with a
-/// fault changes nothing.
+/// Reloads the configuration of a running server on SIGHUP: hubs with policies and credentials, the
+/// files of the HTTPS certificate, `logLevel`. A configuration with an error changes nothing.
 struct ConfigurationReload: Sendable {
   private let runtime: HubRuntime
   private let log: HubLog
-  /// What the server began with.
+  /// The configuration at the start of the server.
   private let started: Configuration
 
   init(_ runtime: HubRuntime, startedWith configuration: Configuration, log: HubLog) {
@@ -16,12 +15,12 @@ struct ConfigurationReload: Sendable {
     started = configuration
   }
 
-  /// - Parameter read: Reads the configuration again, and checks it.
+  /// - Parameter read: Reads and validates the configuration.
   func take(_ read: () throws -> Configuration) async {
     do {
       let next = try read()
       let certificate = changedCertificate(next)
-      // Everything that can be wrong is found before the first thing changes.
+      // Every error is detected before the first change.
       _ = try certificate?.read()
       if let certificate { try runtime.secure?.take(certificate) }
       try await runtime.apply(next.hubs, log: log)
@@ -40,7 +39,7 @@ struct ConfigurationReload: Sendable {
     }
   }
 
-  /// The pair to read again; `nil` where the server has none of files, before or now.
+  /// The pair of files to reload; `nil` if the server uses no files, before or now.
   private func changedCertificate(_ next: Configuration) -> CertificateFiles? {
     guard started.text(.tlsCertificate) != nil, let certificate = next.text(.tlsCertificate),
       let key = next.text(.tlsKey)
@@ -48,8 +47,8 @@ struct ConfigurationReload: Sendable {
     return CertificateFiles(certificate: certificate, key: key)
   }
 
-  /// A setting that has changed and was not taken up.
-  /// - Parameter certificate: The pair that was.
+  /// Whether a setting has changed but only takes effect at the next start.
+  /// - Parameter certificate: The previous pair of files.
   private func waits(_ setting: Setting, _ next: Configuration, _ certificate: CertificateFiles?)
     -> Bool
   {

@@ -1,13 +1,14 @@
 import Foundation
 
 extension DataDirectory {
-  /// Looks whether this user is the one to work here.
-  /// - Parameter onlyReads: Nothing is made in the directory.
-  /// - Throws: ``CommandFailure`` where the system keeps this user out, and for root in a directory
-  ///   of somebody else, whose server could not open what root makes. It names whom to run as.
+  /// Checks that this user is the right one for the directory.
+  /// - Parameter onlyReads: Whether nothing will be created in the directory.
+  /// - Throws: ``CommandFailure`` if the system denies access, or for root in a directory of
+  ///   another user, whose server could not open files created by root. It names the user to run
+  ///   as.
   func checkUser(onlyReads: Bool = false) throws(CommandFailure) {
     let needed = onlyReads ? R_OK : R_OK | W_OK
-    // With a dot behind it what is no directory has another error.
+    // With a final dot, a path that is not a directory gives another error.
     for (name, mode) in [("/.", needed | X_OK), ("/belfry.sqlite", needed), ("/database", R_OK)]
     where access(path + name, mode) != 0 && errno == EACCES {
       let word = access(path + name, mode & ~W_OK) == 0 ? "written" : "read"
@@ -22,10 +23,10 @@ extension DataDirectory {
     }
   }
 
-  /// Lets root go on as the directory's owner, for good: what that owner has put there, links and
-  /// addresses included, then leads nowhere where the owner may not go. What root alone may read is
-  /// read before. A directory that is yet to be made belongs to the owner of what it is made in.
-  /// - Throws: ``CommandFailure`` where root may not change users, as in a container.
+  /// Makes root continue as the directory's owner, permanently: links and addresses that the owner
+  /// has placed there then give no access beyond the owner's. Files that only root can read are
+  /// read before. A directory still to be created belongs to the owner of its parent.
+  /// - Throws: ``CommandFailure`` if root cannot change users, as in a container.
   func becomeOwner() throws(CommandFailure) {
     guard geteuid() == 0 else { return }
     var place = URL(fileURLWithPath: path).standardizedFileURL
@@ -35,7 +36,7 @@ extension DataDirectory {
     guard id != 0 else { return }
     let user = getpwuid(id)
     let group = user?.pointee.pw_gid ?? status.st_gid
-    // Groups first: later nobody is left who may change them.
+    // Groups first: afterwards the process may not change them.
     let hasGroups =
       if let name = user?.pointee.pw_name { initgroups(name, numericCast(group)) == 0 } else {
         setgroups(0, nil) == 0
@@ -47,7 +48,7 @@ extension DataDirectory {
     }
   }
 
-  /// Whether this user may not even look what is here.
+  /// Whether this user cannot even list the directory.
   var isClosed: Bool { access(path, X_OK) != 0 && errno == EACCES }
 
   private func advice(on file: String) -> String {
@@ -61,7 +62,7 @@ extension DataDirectory {
   }
 }
 
-/// Whom a file belongs to; of one that cannot be looked at, the directory that hides it.
+/// The owner of a file; if it cannot be inspected, that of the directory that hides it.
 struct FileOwner {
   let id: uid_t
   let name: String
@@ -78,18 +79,18 @@ struct FileOwner {
     name = attributes?[.ownerAccountName] as? String ?? "#\(id)"
   }
 
-  /// Why what a file or directory holds may come from somebody else than this user and root; `nil`
-  /// where it cannot, and where nothing is.
+  /// The reason why the contents of a file or directory may come from a user other than this one
+  /// and root; `nil` if they cannot, or there are none.
   static func distrust(_ path: String) -> String? {
     var status = stat()
-    // A link counts, too: who has made it says what it leads to.
+    // A link counts too, since its creator decides where it leads.
     for follows in [false, true] {
       guard (follows ? stat(path, &status) : lstat(path, &status)) == 0 else { return nil }
       guard status.st_uid == geteuid() || status.st_uid == 0 else {
         return "\(path) belongs to another user"
       }
     }
-    // In a directory with the sticky bit nobody renames what is another's.
+    // In a directory with the sticky bit users cannot rename the files of others.
     if status.st_mode & S_IFMT == S_IFDIR, status.st_mode & S_ISVTX != 0 { return nil }
     let isOfGroup =
       status.st_mode & S_IWGRP != 0 && status.st_gid != getegid() && status.st_gid != 0

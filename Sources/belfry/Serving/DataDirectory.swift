@@ -4,8 +4,8 @@ import HubCore
 import HubStorage
 import NotificationHubs
 
-/// Where one Belfry keeps what it knows: the database, the master key, and the address at which it
-/// serves at the moment.
+/// The data directory of a Belfry server: the database, the master key, and the address at which it
+/// currently serves.
 struct DataDirectory: Sendable {
   let path: String
 
@@ -13,8 +13,8 @@ struct DataDirectory: Sendable {
   var masterKeyFile: String { path + "/master.key" }
   private var addressFile: String { path + "/address" }
 
-  /// Takes the directory, making it (mode 0700) when it is missing.
-  /// - Throws: ``CommandFailure`` when that cannot be done; see ``checkUser(onlyReads:)``.
+  /// Opens the directory, creating it (mode 0700) if it is missing.
+  /// - Throws: ``CommandFailure`` if that fails; see ``checkUser(onlyReads:)``.
   static func make(at path: String) throws -> DataDirectory {
     let full = URL(fileURLWithPath: path).standardizedFileURL.path
     try DataDirectory(path: full).checkUser()
@@ -34,21 +34,21 @@ struct DataDirectory: Sendable {
     return DataDirectory(path: full)
   }
 
-  /// Who may sign in at the portal, unless a setting names another file.
+  /// The operator file, unless a setting names another.
   var operators: String { path + "/operators" }
 
-  /// Whether a Belfry has run here before, as far as this user may know.
+  /// Whether the directory has been used by a server, as far as this user can see.
   var isUsed: Bool { FileManager.default.fileExists(atPath: database) || isNode || isClosed }
 
-  /// Whether a Belfry has run here that keeps its hubs in PostgreSQL.
+  /// Whether the directory has been used by a server with its hubs in PostgreSQL.
   private var isNode: Bool { FileManager.default.fileExists(atPath: databaseFile) }
-  /// The address of the PostgreSQL database that the server here uses. It may hold a password, and
-  /// is as secret as the master key beside it.
+  /// The file with the address of the PostgreSQL database that the server here uses. It may contain
+  /// a password, and is as secret as the master key beside it.
   private var databaseFile: String { path + "/database" }
 
-  /// Takes the directory of a Belfry that has run before.
-  /// - Parameter option: What names another.
-  /// - Throws: ``CommandFailure`` when there is none; see ``checkUser(onlyReads:)``.
+  /// Opens the directory of an existing server.
+  /// - Parameter option: The option that selects another directory.
+  /// - Throws: ``CommandFailure`` if there is none; see ``checkUser(onlyReads:)``.
   static func existing(
     at path: String, onlyReads: Bool = false, option: String = "--data"
   ) throws -> DataDirectory {
@@ -63,29 +63,30 @@ struct DataDirectory: Sendable {
   }
 
   /// Claims the directory for one server: two that deliver from one database would send everything
-  /// twice. The claim ends with the returned value, or with the process, however that ends.
-  /// - Parameter purpose: `nil` for a look.
+  /// twice. The claim ends with the returned value, or with the process in any way.
+  /// - Parameter purpose: The purpose; `nil` to inspect the directory.
   func claim(for purpose: DirectoryClaim.Purpose? = nil) throws -> DirectoryClaim {
     try DirectoryClaim(file: path + "/lock", for: purpose)
   }
 
-  /// Whether a server works in the directory at the moment.
+  /// Whether a server is currently using the directory.
   var isServed: Bool {
     guard FileManager.default.fileExists(atPath: path + "/lock") else { return false }
     return (try? claim()) == nil
   }
 
-  /// The PostgreSQL database that a server here works on; `nil` for the file in the directory.
+  /// The PostgreSQL database of a server here; `nil` for the file in the directory.
   /// - Parameters:
-  ///   - address: What the configuration says. Without, it is what the last server was given.
-  ///   - part: The file that there would be in its place.
-  ///   - option: What names another directory.
+  ///   - address: The address in the configuration; by default that of the last server.
+  ///   - part: The file that would be used instead.
+  ///   - option: The option that selects another directory.
   func postgres(
     _ address: String?, part: BackupPart = .hub, option: String = "--data"
   ) throws -> String? {
     let hasFile = FileManager.default.fileExists(atPath: "\(path)/\(part.rawValue)")
     guard let address else {
-      // `belfry up` keeps a hub in PostgreSQL and its app backend in a file in one directory.
+      // `belfry up` can have a hub in PostgreSQL and its app backend in a file in the same
+      // directory.
       guard isNode, !hasFile else { return nil }
       do {
         return try String(contentsOfFile: databaseFile, encoding: .utf8)
@@ -106,15 +107,15 @@ struct DataDirectory: Sendable {
 
   private var movedFile: String { path + "/moved" }
 
-  /// Where the hub in the file here was moved by `belfry move`, and when; `nil` as a rule.
+  /// The destination and time if `belfry move` has moved the hub in the file; usually `nil`.
   var moved: String? {
     guard FileManager.default.fileExists(atPath: movedFile) else { return nil }
     return (try? String(contentsOfFile: movedFile, encoding: .utf8))?
       .trimmingCharacters(in: .whitespacesAndNewlines) ?? "away"
   }
 
-  /// Closes the directory to servers: its hub was moved away.
-  /// - Parameter note: Where to, and when; `nil` opens it again, for another hub.
+  /// Marks the hub here as moved, so that servers refuse the directory.
+  /// - Parameter note: The destination and time; `nil` removes the mark, for another hub.
   func setMoved(_ note: String?) throws {
     guard let note else {
       _ = unlink(movedFile)
@@ -123,8 +124,8 @@ struct DataDirectory: Sendable {
     try OutputFile.write(note + "\n", to: movedFile)
   }
 
-  /// - Parameter shared: The PostgreSQL database that is to be used; `nil` for the file here.
-  /// - Throws: ``CommandFailure`` where the hub was moved away.
+  /// - Parameter shared: The PostgreSQL database to be used; `nil` for the file here.
+  /// - Throws: ``CommandFailure`` if the hub was moved away.
   func refuseMoved(_ shared: PostgresHubStore?) async throws {
     let note = if let shared { try await shared.moved() } else { moved }
     guard let note else { return }
@@ -135,14 +136,15 @@ struct DataDirectory: Sendable {
         + "; where both are served, everything is sent twice", exitCode: .usage)
   }
 
-  /// Notes the address of the database, so that commands given the directory find it.
+  /// Records the address of the database, so that commands given the directory find it.
   func note(database address: String) throws {
     try OutputFile.write(address + "\n", to: databaseFile)
   }
 
-  /// Opens the PostgreSQL database. The key is made when it is missing and the database is new; all
-  /// nodes of one have the same.
-  /// - Parameter mayMake: An empty database is made one of a hub; otherwise it is refused.
+  /// Opens the PostgreSQL database. The key is created if it is missing and the database is new;
+  /// all nodes of a database have the same key.
+  /// - Parameter mayMake: Whether an empty database may be set up for a hub; otherwise it is
+  ///   refused.
   func openPostgres(
     _ address: String, masterKey: String?, options: PostgresHubStore.Options, mayMake: Bool = true
   ) async throws -> (store: PostgresHubStore, keys: MasterKeyRing) {
@@ -161,7 +163,7 @@ struct DataDirectory: Sendable {
             + "another with --database URL", exitCode: .usage)
       }
       guard mayMake || !lacksKey else { throw noKey }
-      // Only a database that nobody has used takes a new key; any other refuses it.
+      // Only an unused database accepts a new key; any other refuses it.
       let keys = try keyRing(masterKey, mayMake: mayMake)
       let own = MasterKeySealing(keys)
       sealing = own
@@ -170,7 +172,8 @@ struct DataDirectory: Sendable {
       return (store, keys)
     } catch {
       let isSealed = (error as? StoreError) == .sealedSecret
-      // A key that has sealed something may be that of the new database, whatever went wrong then.
+      // A key that has sealed something may be that of the new database, whatever failed
+      // afterwards.
       if lacksKey, let sealing, isSealed || !sealing.hasSealed {
         try? FileManager.default.removeItem(atPath: masterKeyFile)
       }
@@ -193,12 +196,12 @@ struct DataDirectory: Sendable {
     }
   }
 
-  /// What is said of a target before the move into it is done.
+  /// The error for the target of an unfinished move.
   private func unfinishedMove(in place: String) -> CommandFailure {
     CommandFailure("\(place): \(StoreError.unfinishedMove)", exitCode: .usage)
   }
 
-  /// Opens the database; it and the key are made when both are missing.
+  /// Opens the database; it and the key are created if both are missing.
   ///
   /// - Parameter masterKey: See ``keyRing(_:mayMake:)``.
   func openStore(
@@ -206,7 +209,7 @@ struct DataDirectory: Sendable {
   ) async throws -> (store: SQLiteHubStore, keys: MasterKeyRing) {
     let keys: MasterKeyRing
     do {
-      // A new key beside an old database would only hide that the right one is missing.
+      // A new key next to an old database would hide that the right one is missing.
       keys = try keyRing(masterKey, mayMake: !FileManager.default.fileExists(atPath: database))
     } catch {
       throw CommandFailure("\(error)", exitCode: .usage)
@@ -220,7 +223,7 @@ struct DataDirectory: Sendable {
     }
   }
 
-  /// What seals secrets under the master key, which has to be there.
+  /// The sealing of secrets under the master key, which must exist.
   /// - Parameter masterKey: See ``keyRing(_:mayMake:)``.
   func sealing(masterKey: String?) throws -> any SecretSealing {
     do { return MasterKeySealing(try keyRing(masterKey, mayMake: false)) } catch {
@@ -228,10 +231,10 @@ struct DataDirectory: Sendable {
     }
   }
 
-  /// The keys that open what the store here has sealed.
+  /// The keys that open the sealed values of the store here.
   /// - Parameters:
-  ///   - masterKey: Their text, when they come from outside; otherwise the file `master.key` here.
-  ///   - mayMake: A key is made where there is none.
+  ///   - masterKey: Their text, if they come from outside; otherwise the file `master.key` here.
+  ///   - mayMake: Whether a key is created if there is none.
   private func keyRing(
     _ masterKey: String?, mayMake: Bool
   ) throws(CryptographyError) -> MasterKeyRing {
@@ -244,8 +247,8 @@ struct DataDirectory: Sendable {
 
   private var keyNoteFile: String { path + "/key-ids" }
 
-  /// The ids of the master keys that the server here has, as it notes them for `belfry key rotate`.
-  /// Empty while it starts.
+  /// The ids of the master keys that the server here has, recorded for `belfry key rotate`. Empty
+  /// while it starts.
   var servedKeys: [String] {
     get {
       let text = try? String(contentsOfFile: keyNoteFile, encoding: .utf8)
@@ -262,13 +265,13 @@ struct DataDirectory: Sendable {
     }
   }
 
-  /// Notes where the server listens, so that commands given the directory find it.
+  /// Records the address of the server, so that commands given the directory find it.
   func publish(address: String) throws {
     let line = Data((address + "\n").utf8)
     do {
       try line.write(to: URL(fileURLWithPath: addressFile), options: .atomic)
     } catch {
-      // A full disk has no room for another file, but the last one's is there after a crash.
+      // A full disk has no room for another file, but after a crash the last one's still exists.
       guard let file = FileHandle(forUpdatingAtPath: addressFile) else { throw error }
       try file.write(contentsOf: line)
       try file.truncate(atOffset: UInt64(line.count))
@@ -280,14 +283,14 @@ struct DataDirectory: Sendable {
     try? FileManager.default.removeItem(atPath: addressFile)
   }
 
-  /// The base URL of the server that works in this directory; `nil` when none has said so. After
-  /// a crash it is that of the last one, whose port somebody else may have by now.
+  /// The base URL of the server in this directory; `nil` if none has recorded one. After a crash it
+  /// is that of the last server, whose port may belong to another program by now.
   var address: String? {
     (try? String(contentsOfFile: addressFile, encoding: .utf8))?
       .trimmingCharacters(in: .whitespacesAndNewlines).harmless
   }
 
-  /// Where the server is reached that works here at this moment, for what carries a key.
+  /// The endpoint of the server that is currently running here, for requests that carry a key.
   var servedEndpoint: ServiceEndpoint? {
     isServed ? address.flatMap { ServiceEndpoint(parsing: $0) } : nil
   }

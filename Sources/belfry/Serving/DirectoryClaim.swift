@@ -1,10 +1,11 @@
 import Foundation
 
-/// A lock on a directory and a file in it that the system lifts when the process ends, `kill -9`
-/// included. The directory's own counts where the file has been deleted under a running server; the
-/// file's where a file system does not lock directories, and for earlier versions.
+/// A lock on a directory and a file in it, which the system releases when the process ends in any
+/// way, including `kill -9`. The lock on the directory is needed if the file is deleted under a
+/// running server; the lock on the file, if a file system cannot lock directories, and for earlier
+/// versions.
 final class DirectoryClaim: Sendable {
-  /// What the directory is claimed for; stands in the file for those who are refused.
+  /// The purpose of a claim; stored in the file for processes that are refused.
   enum Purpose: String {
     case serving, moving
     case rotatingKey = "rotating the key"
@@ -13,8 +14,8 @@ final class DirectoryClaim: Sendable {
 
   private let descriptors: [Int32]
 
-  /// - Parameter purpose: `nil` for a look.
-  /// - Throws: ``CommandFailure`` when another process holds it.
+  /// - Parameter purpose: The purpose; `nil` to inspect the directory.
+  /// - Throws: ``CommandFailure`` if another process holds it.
   init(file: String, for purpose: Purpose? = nil) throws {
     let folder = URL(fileURLWithPath: file).deletingLastPathComponent().path
     let directory = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -35,7 +36,7 @@ final class DirectoryClaim: Sendable {
     }
     if let purpose, ftruncate(descriptor, 0) == 0 {
       let text = Array((purpose.rawValue + "\n").utf8)
-      // Where the disk is full the refusal is less exact, and the lock holds.
+      // On a full disk the refusal is less precise, but the lock holds.
       _ = pwrite(descriptor, text, text.count, 0)
     }
     self.descriptors = descriptors

@@ -4,18 +4,18 @@ import HTTPServer
 import HubCore
 import Synchronization
 
-/// How a hub serves HTTPS beside HTTP.
+/// The options for HTTPS in addition to HTTP.
 struct HTTPSOptions: Sendable {
-  /// 0 picks a free one.
+  /// The port; 0 picks a free one.
   var port: UInt16
   var source: CertificateSource
 }
 
 extension HTTPSOptions {
-  /// Reads the settings; `nil` when none of them asks for HTTPS.
+  /// Reads the settings; `nil` if none of them enables HTTPS.
   ///
-  /// - Throws: What ``check(_:)`` throws, ``CommandFailure`` when the authority of `tlsSelfSigned`
-  ///   is unusable.
+  /// - Throws: The errors of ``check(_:)``, or ``CommandFailure`` if the authority of
+  ///   `tlsSelfSigned` is unusable.
   init?(_ configuration: Configuration, data: DataDirectory) throws {
     try Self.check(configuration)
     port = UInt16(clamping: configuration.integer(.tlsPort))
@@ -56,34 +56,34 @@ extension HTTPSOptions {
   }
 }
 
-/// Where the certificate of an HTTPS listener comes from.
+/// The source of the certificate of an HTTPS listener.
 enum CertificateSource: Sendable {
-  /// An operator's files; taken up again when they change.
+  /// An operator's files, reloaded when they change.
   case files(CertificateFiles)
-  /// Issued here; another one is asked for in time before it runs out.
+  /// A certificate issued here, and renewed before it expires.
   case issued(@Sendable (Date) throws -> CertificateIdentity)
 }
 
-/// Keeps an HTTPS listener's certificate up to date: is asked to look again and again, and says
-/// when there is another.
+/// Keeps an HTTPS listener's certificate up to date: called periodically, it returns a new
+/// certificate if there is one.
 ///
-/// Certificate and key are switched together. A pair that is unusable, or only half written, leaves
-/// the present one in place.
+/// Certificate and key are replaced together. An unusable or partly written pair leaves the present
+/// one in place.
 struct CertificateKeeper: Sendable {
   private var source: CertificateSource
   private let log: @Sendable (String) -> Void
-  /// The files as they were when they were last read.
+  /// The stamps of the files when they were last read.
   private var read: [FileStamp?] = []
-  /// The files at the last look.
+  /// The stamps of the files at the last check.
   private var seen: [FileStamp?] = []
   private var expiry: Date
-  /// What the listener starts with.
+  /// The certificate that the listener starts with.
   let first: TLSIdentity
 
-  /// A certificate of ours is renewed so long before its end.
+  /// The time before its expiry at which an issued certificate is renewed.
   private static let margin: TimeInterval = 30 * 86_400
 
-  /// - Throws: ``CommandFailure`` when there is no usable certificate to start with.
+  /// - Throws: ``CommandFailure`` if there is no usable certificate to start with.
   init(
     _ source: CertificateSource, at now: Date, log: @escaping @Sendable (String) -> Void
   ) throws {
@@ -102,7 +102,7 @@ struct CertificateKeeper: Sendable {
     warnOfExpiry(at: now)
   }
 
-  /// - Returns: The certificate to serve from now on; `nil` when that at hand is right.
+  /// - Returns: The new certificate; `nil` to keep the present one.
   mutating func look(at now: Date) -> TLSIdentity? {
     do {
       let identity: CertificateIdentity
@@ -110,7 +110,7 @@ struct CertificateKeeper: Sendable {
       case .files(let files):
         let stamp = files.stamp
         defer { seen = stamp }
-        // Anyone who writes two files needs a moment: what changes between two looks is not read
+        // Writing two files takes a moment, so files that changed between two checks are not read
         // yet.
         guard stamp != read, stamp == seen else { return nil }
         read = stamp
@@ -126,10 +126,10 @@ struct CertificateKeeper: Sendable {
     }
   }
 
-  /// Reads these files at once, whether or not they have changed; an operator has said that they
-  /// are whole.
-  /// - Returns: The certificate to serve from now on; `nil` where the listener has none of files.
-  /// - Throws: ``CommandFailure`` for a pair that is unusable; that at hand stays.
+  /// Reads these files at once, whether or not they have changed, since an operator has said that
+  /// they are complete.
+  /// - Returns: The new certificate; `nil` if the listener uses no files.
+  /// - Throws: ``CommandFailure`` for an unusable pair; the present one stays.
   mutating func take(_ files: CertificateFiles, at now: Date) throws -> TLSIdentity? {
     guard case .files = source else { return nil }
     let stamp = files.stamp
@@ -176,8 +176,8 @@ final class SecureListener: Sendable {
     self.keeper = Mutex(keeper)
     keeping = Mutex(nil)
     let task = Task { [weak self] in
-      // Two looks at a file cost microseconds; anyone who renews a certificate wants to see it
-      // served.
+      // Checking a file twice costs microseconds, and an operator who renews a certificate wants to
+      // see it served.
       while (try? await Task.sleep(for: .seconds(5))) != nil, let self {
         do {
           try self.keeper.withLock { keeper in
@@ -191,8 +191,8 @@ final class SecureListener: Sendable {
     keeping.withLock { $0 = task }
   }
 
-  /// Serves the certificate of these files from now on.
-  /// - Throws: What is wrong with them; the present one stays.
+  /// Serves the certificate in these files from now on.
+  /// - Throws: An error if they are unusable; the present one stays.
   func take(_ files: CertificateFiles) throws {
     try keeper.withLock { keeper in
       if let next = try keeper.take(files, at: Date()) { try listener.replaceIdentity(next) }

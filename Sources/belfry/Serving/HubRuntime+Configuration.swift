@@ -10,13 +10,12 @@ import NotificationHubs
 import PushGateways
 
 extension HubRuntime.Options {
-  /// - Throws: ``CommandFailure`` when a file or directory that the configuration names is
-  ///   unusable.
+  /// - Throws: ``CommandFailure`` if a file or directory that the configuration names is unusable.
   ///
   /// - Parameters:
-  ///   - data: In place of the configuration's data directory.
-  ///   - mayMake: The directory is made when it is missing; see ``mayMake``.
-  ///   - context: Whose notes the log's lines are.
+  ///   - data: The data directory, in place of the configuration's.
+  ///   - mayMake: Whether the directory is created if it is missing; see ``mayMake``.
+  ///   - context: The context that prints the log's lines.
   init(
     _ configuration: Configuration, data: String? = nil, mayMake: Bool = true,
     in context: CommandContext
@@ -114,7 +113,7 @@ extension HubRuntime.Options {
     if let metricsToken, metricsToken.utf8.count < 16 {
       throw configuration.fault(.metricsToken, "wants at least 16 characters")
     }
-    // Last: a start that a setting prevents leaves no directory and no authority behind.
+    // Last, so that a start prevented by a setting leaves no directory and no authority behind.
     try HTTPSOptions.check(configuration)
     if mayMake { _ = try DataDirectory.make(at: path) }
     https = try HTTPSOptions(configuration, data: self.data)
@@ -122,7 +121,7 @@ extension HubRuntime.Options {
 }
 
 extension HubRuntime.Options {
-  /// Where operators may sign in; `nil` where nothing says.
+  /// The OpenID provider for operators; `nil` if none is configured.
   private static func provider(_ configuration: Configuration) throws -> OpenIDConfiguration? {
     guard let issuer = configuration.text(.oidcIssuer) else {
       for setting in [Setting.oidcClient, .oidcSecretFile, .oidcName]
@@ -153,8 +152,8 @@ extension HubRuntime.Options {
 }
 
 extension Configuration {
-  /// What was said of the slots of a new PostgreSQL database; `nil` when nothing was.
-  /// - Throws: ``ConfigurationError`` for a number that there cannot be.
+  /// The configured number of slots of a new PostgreSQL database; `nil` if it is not set.
+  /// - Throws: ``ConfigurationError`` for an invalid number.
   func databaseSlots() throws(ConfigurationError) -> Int? {
     if case .standard? = entries[Setting.databaseSlots.key]?.origin { return nil }
     let slots = integer(.databaseSlots)
@@ -172,9 +171,8 @@ extension PushCredential {
 }
 
 extension HubRuntime {
-  /// Makes the hubs that the configuration describes, or brings them up to it. What the
-  /// configuration does not mention stays, and so does what it would replace by a credential that
-  /// has expired.
+  /// Creates or updates the hubs that the configuration describes. Anything that it does not
+  /// mention stays, and so does a credential that it would replace with an expired one.
   func apply(_ hubs: [HubConfiguration], log: HubLog) async throws {
     for wanted in hubs {
       var policies: [AccessPolicy] = []
@@ -191,7 +189,7 @@ extension HubRuntime {
       let known = try await service.credentials(hub: wanted.name)
       for source in wanted.credentials {
         let credential = try source.credential(at: service.clock.now())
-        // What is there already keeps its rests and its trust.
+        // An unchanged credential keeps its back-off state and its trust.
         if known.contains(where: { $0.hasSameWords(as: credential) }) { continue }
         do {
           try PushGatewayDirectory.check(credential, at: service.clock.now())
@@ -208,7 +206,7 @@ extension HubRuntime {
     try await applyWeights(hubs)
   }
 
-  /// Tells the delivery engine which share each hub has.
+  /// Passes the weight of each hub to the delivery engine.
   private func applyWeights(_ hubs: [HubConfiguration]) async throws {
     var weights: [Hub.ID: Double] = [:]
     for wanted in hubs {
@@ -218,7 +216,7 @@ extension HubRuntime {
     await service.dispatcher.setWeights(weights)
   }
 
-  /// Keys that the configuration leaves open stay as they are.
+  /// Updates a hub; keys that the configuration leaves open stay unchanged.
   private func update(_ hub: Hub, policies: [AccessPolicy], as wanted: HubConfiguration)
     async throws
   {

@@ -6,7 +6,7 @@ import HubServer
 import HubStorage
 import NotificationHubs
 
-/// What an operator is told.
+/// The observers of a running hub.
 extension HubRuntime.Options {
   func observer(
     _ service: HubService, _ health: HubHealth, _ shared: PostgresHubStore?
@@ -26,7 +26,7 @@ extension HubRuntime.Options {
       readers: opensMetrics ? .everybody : metricsToken.map { .bearer($0) } ?? .nobodyElse)
   }
 
-  /// What goes on beside the hub's work.
+  /// The background tasks of a hub.
   func keeping(
     _ opened: OpenedStore, _ health: HubHealth, _ jobs: JobRunner?
   ) -> [Task<Void, Never>] {
@@ -43,9 +43,9 @@ extension HubRuntime.Options {
     ] + [Task { opened.shared == nil ? await noteKeys(opened.keys) : await jobs?.adopt() }]
   }
 
-  /// Takes up another master key as soon as it is in its file, and notes which are here: nothing is
-  /// sealed under a key that the server does not have. (Nodes tell the database with their
-  /// heartbeat.)
+  /// Loads another master key as soon as it is in its file, and records the ids of the keys here:
+  /// nothing is sealed under a key that the server does not have. (Nodes report theirs to the
+  /// database with their heartbeat.)
   private func noteKeys(_ keys: MasterKeyRing) async {
     var fault: String?
     data.servedKeys = keys.ids
@@ -62,8 +62,8 @@ extension HubRuntime.Options {
     }
   }
 
-  /// A listener for `/metrics` and nothing else, so that a proxy in front of the hub cannot show
-  /// them to everybody.
+  /// A listener only for `/metrics`, so that a proxy in front of the hub cannot expose them to
+  /// everyone.
   func metricsListener(_ page: MetricsPage) throws -> HTTPListener? {
     guard let metricsPort else { return nil }
     var configuration = HTTPConfiguration()
@@ -81,7 +81,7 @@ extension HubRuntime.Options {
 }
 
 extension HubLog {
-  /// What the delivery of notifications has to tell.
+  /// Logs an event of the delivery engine.
   func callAsFunction(_ event: DispatchEvent) {
     switch event {
     case .finished(let hub, let id, let state, let counts, let seconds):

@@ -7,88 +7,90 @@ import HubServer
 import HubStorage
 import PushGateways
 
-/// A running hub: store, delivery engine, gateways and, when asked for, the listener.
+/// A running hub: store, delivery engine, gateways and, if requested, the listener.
 final class HubRuntime: Sendable {
   struct Options: Sendable {
     var data: DataDirectory
-    /// Of that directory, where somebody has it already.
+    /// The claim on the directory, if the caller already has it.
     var claim: DirectoryClaim?
     var masterKey: String?
-    /// How a database in a file is opened.
+    /// The options for a database in a file.
     var storage = SQLiteHubStore.Options()
-    /// The address of a PostgreSQL database in place of a file; `nil` takes what the directory
-    /// knows.
+    /// The address of a PostgreSQL database in place of a file; `nil` uses the one recorded in the
+    /// directory.
     var database: String?
-    /// Of a new PostgreSQL database; `nil` for the usual number.
+    /// The number of slots of a new PostgreSQL database; `nil` for the default.
     var databaseSlots: Int?
-    /// After so many seconds without a heartbeat others take this node's work.
+    /// The number of seconds without a heartbeat after which others take over this node's work.
     var databaseLease = StoreNode.usualLease
-    /// A PostgreSQL database without a hub is made one of a hub.
+    /// Whether a PostgreSQL database without a hub may be set up for one.
     var mayMake = true
-    /// Whether the log warns of a database that can lose what was accepted.
+    /// Whether the log warns of a database that can lose accepted data.
     var warnsOfDurability = true
     var address = "127.0.0.1"
     var port: UInt16 = 8080
-    /// `nil`: HTTP only.
+    /// The options for HTTPS; `nil` for HTTP only.
     var https: HTTPSOptions?
     var publicNames: [String] = []
     var publicScheme: String?
     /// The name of the namespace that the hubs belong to; `nil` takes it from each request's host.
     var namespace: String?
-    /// PEM of authorities trusted beside the system's.
+    /// PEM certificates of authorities trusted in addition to the system's.
     var anchorsPEM: [UInt8] = []
-    /// Hosts that devices' channel addresses may name beside the vendors' own.
+    /// Hosts that are permitted in devices' channel URLs, in addition to the vendors' own.
     var channelHosts: [String] = []
-    /// Hosts that credentials may name beside the vendors' own.
+    /// Hosts that are permitted in credentials, in addition to the vendors' own.
     var serviceHosts: [String] = []
-    /// Devices of GCM are reached through the hub's FCM v1 credential.
+    /// Whether GCM devices are reached through the hub's FCM v1 credential.
     var migratesGCM = false
-    /// Devices of services that have ended are refused.
+    /// Whether devices of retired services are refused.
     var refusesRetired = false
-    /// Of one credential to a push service with HTTP/1.1; `nil` for each one's own number.
+    /// The number of connections per credential to a push service with HTTP/1.1; `nil` for each
+    /// service's default.
     var pushConnections: Int?
     var compatibility = Compatibility.extended
-    /// `nil` is what ``compatibility`` says.
+    /// The maximum number of tags per installation; `nil` for that of ``compatibility``.
     var tagsPerInstallation: Int?
     /// The hosts that imports and exports may fetch from and write to.
     var jobHosts: [String] = []
-    /// The directory in which the `file:` URIs of imports and exports must lie.
+    /// The directory that must contain the `file:` URIs of imports and exports.
     var jobDirectory: String?
     var bodyLimit = HubAPIConfiguration.maxBodyBytes
     var connectionLimit = 1000
-    /// 0 is a quarter of `connectionLimit`.
+    /// The maximum number of connections per client address; 0 for a quarter of `connectionLimit`.
     var connectionsPerAddress = 0
-    /// Who may say for whom they ask.
+    /// The proxies whose statements about the client are trusted.
     var trustedProxies = TrustedProxies()
     var requestTimeout = Duration.seconds(30)
-    /// Which outcomes are kept device by device, and how long.
+    /// The outcomes that are stored device by device.
     var keepOutcomes = DispatchLimits().keeping
     var outcomeRetention = OutcomeRetention()
-    /// How long notifications are kept after their end, in seconds; `nil` forever.
+    /// The time for which notifications are stored after their end, in seconds; `nil` for no limit.
     var notificationRetention: TimeInterval? = 30 * 86_400
     var activityRetention = ActivityRetention()
-    /// The operator file; need not be there.
+    /// The operator file, which may not exist.
     var operatorFile: String?
     var signIn = OperatorSignIn.Options()
-    /// Where operators may sign in beside the operator file's passwords.
+    /// The OpenID provider for operators, in addition to the operator file's passwords.
     var provider: OpenIDConfiguration?
     /// See ``DispatchLimits/deadHandleShare``.
     var deadHandleShare = DispatchLimits().deadHandleShare
-    /// Most HTTP/2 connections to a push service under one credential.
+    /// The maximum number of HTTP/2 connections per credential to a push service.
     var http2Connections = PushGatewaysConfiguration().apns.maxConnections
-    /// Hears of what an operator should know.
+    /// Receives events for the operator.
     var log = HubLog.silent
-    /// `nil`: no listener of its own.
+    /// The port of a separate listener for metrics; `nil` for none.
     var metricsPort: UInt16?
     var metricsAddress = "127.0.0.1"
     var metricsToken: String?
-    /// Anyone who reaches the hub may read its metrics: for development.
+    /// Whether metrics need no authorization: for development.
     var opensMetrics = false
-    /// Serves the page with which a browser subscribes, and answers it: for development.
+    /// The functions of the page with which a browser subscribes, which is served if they are set:
+    /// for development.
     var browserPage: (@Sendable (HubService) -> any BrowserPageDesk)?
-    /// Serves the portal.
+    /// Whether the portal is served.
     var portal = true
-    /// Signs the portal's local user in: for development.
+    /// The functions that sign in the portal's local user: for development.
     var portalDesk: (@Sendable (HubService) -> any PortalDesk)?
 
     init(data: DataDirectory) { self.data = data }
@@ -97,9 +99,10 @@ final class HubRuntime: Sendable {
   let data: DataDirectory
   let service: HubService
   let gateways: PushGatewayDirectory
-  /// `http://host:port`, without a slash at the end; `nil` when it does not listen.
+  /// `http://host:port`, without a trailing slash; `nil` if it does not listen.
   let url: String?
-  /// `https://127.0.0.1:port`, or the host it listens on; `nil` when it does not serve HTTPS.
+  /// `https://127.0.0.1:port`, or with the host that it listens on; `nil` if it does not serve
+  /// HTTPS.
   let httpsURL: String?
   /// The names of the setting `publicNames`.
   private let publicNames: [String]
@@ -111,11 +114,11 @@ final class HubRuntime: Sendable {
   private let health: HubHealth
   private let jobs: JobRunner?
   private let claim: DirectoryClaim?
-  /// What opens the secrets of the store.
+  /// The keys that open the secrets of the store.
   let keys: MasterKeyRing
   /// The database that this node shares with others; `nil` for a file.
   let shared: PostgresHubStore?
-  /// Clears away what has expired, and warns of credentials that will, as long as the hub serves.
+  /// The tasks that remove expired data and warn of expiring credentials while the hub serves.
   private let keeping: [Task<Void, Never>]
 
   private init(
@@ -142,7 +145,7 @@ final class HubRuntime: Sendable {
     metricsURL = metrics.map { $0.url + "/metrics" }
   }
 
-  /// Where a listener on every interface is reached from other machines.
+  /// The URLs under which other machines reach a listener on every interface.
   var otherURLs: [String] {
     [listener, secure?.listener].compactMap(\.self).flatMap { listener in
       guard listener.isEverywhere else { return [] as [String] }
@@ -150,7 +153,7 @@ final class HubRuntime: Sendable {
     }
   }
 
-  /// Where a browser is to go: under the name of the certificate, where a setting says it.
+  /// The URL for a browser: with the name in the certificate, if a setting names one.
   var namedURL: String? {
     guard let httpsURL else { return url }
     guard let name = publicNames.first, var parts = URLComponents(string: httpsURL) else {
@@ -160,23 +163,23 @@ final class HubRuntime: Sendable {
     return parts.string ?? httpsURL
   }
 
-  /// Opens the store for a look or a change, without serving or delivering.
+  /// Opens the store to read or change it, without serving or delivering.
   static func open(_ options: Options) async throws -> HubRuntime {
     try await make(options, listening: false)
   }
 
-  /// Opens the store, takes up what was not delivered yet, and listens.
+  /// Opens the store, resumes pending deliveries, and listens.
   static func start(_ options: Options) async throws -> HubRuntime {
-    // Before the store, which would only say that it cannot open a file.
+    // Before opening the store, whose error would only say that it cannot open a file.
     try DescriptorLimit.require()
     return try await make(options, listening: true)
   }
 
   private static func make(_ options: Options, listening: Bool) async throws -> HubRuntime {
     let claim = listening ? try options.directoryClaim() : nil
-    // The last server's port may be another program's by now, which must not be shown keys.
+    // The last server's port may belong to another program by now, which must not receive keys.
     if claim != nil { options.data.withdrawAddress() }
-    // A server of an older version may be at work, which could not read what this one would make.
+    // A server of an older version may be running, which could not read a migrated store.
     let opened = try await OpenedStore.open(
       options, mayMigrate: listening || !options.data.isServed)
     let store = opened.store
@@ -237,7 +240,7 @@ final class HubRuntime: Sendable {
       var metrics: HTTPListener?
       var jobs: JobRunner?
       if listening {
-        // Whatever is wrong with the certificate shows before a socket opens.
+        // Any problem with the certificate is detected before a socket is opened.
         let keeper = try options.https.map {
           try CertificateKeeper($0.source, at: Date(), log: options.log.lines(.info, "certificate"))
         }
@@ -318,7 +321,8 @@ final class HubRuntime: Sendable {
     }
   }
 
-  /// Stops accepting, lets what is in flight finish within the limit, and writes everything out.
+  /// Stops accepting, lets requests and pushes in flight finish within the limit, and writes all
+  /// state.
   func stop(within limit: Duration) async {
     let end = ContinuousClock.now + limit
     func rest(_ most: Duration) -> Duration {
@@ -347,7 +351,7 @@ final class HubRuntime: Sendable {
 }
 
 extension HubRuntime.Options {
-  /// Keeps the connections of clients within the open files that the process may have.
+  /// Limits client connections to the open files that the process may have.
   fileprivate mutating func limitConnections(to descriptors: Int) {
     let most = DescriptorLimit.connections(within: descriptors)
     guard most < connectionLimit else { return }
@@ -357,13 +361,14 @@ extension HubRuntime.Options {
     connectionLimit = most
   }
 
-  /// Two servers on one file would send everything twice. Nodes on one PostgreSQL share the work,
-  /// but not a directory: address and working files in it are of one.
+  /// Claims the directory. Two servers on one file would send everything twice. Nodes on one
+  /// PostgreSQL database share the work, but not a directory, whose address and working files
+  /// belong to one.
   fileprivate func directoryClaim() throws -> DirectoryClaim {
     try claim ?? data.claim(for: .serving)
   }
 
-  /// Notes where the hub listens. A full disk must not keep it from serving what it has.
+  /// Records the hub's address. A full disk must not keep the hub from serving.
   fileprivate func publish(_ url: String) {
     do {
       try data.publish(address: url)
@@ -375,7 +380,7 @@ extension HubRuntime.Options {
     }
   }
 
-  /// Who may sign in at the portal; `nil` where it is not served.
+  /// The sign-in of operators at the portal; `nil` if the portal is not served.
   fileprivate func operatorSignIn(
     _ store: any HubStore, _ limiter: AttemptLimiter
   ) throws -> OperatorSignIn? {
@@ -405,7 +410,7 @@ extension HubRuntime.Options {
     }
   }
 
-  /// Where jobs may read and write.
+  /// The locations that jobs may read and write.
   fileprivate var jobs: JobConfiguration {
     var jobs = JobConfiguration(workspace: URL(fileURLWithPath: data.path + "/jobs"))
     jobs.allowedHosts = jobHosts
@@ -416,9 +421,9 @@ extension HubRuntime.Options {
   }
 }
 
-/// The addresses that this machine has for others.
+/// The addresses under which others reach this machine.
 enum NetworkInterface {
-  /// In numbers, without loopback and link-local ones, in the system's order.
+  /// The numeric addresses, without loopback and link-local ones, in the system's order.
   static func addresses(withIPv6: Bool) -> [String] {
     var list: UnsafeMutablePointer<ifaddrs>?
     guard getifaddrs(&list) == 0 else { return [] }
@@ -450,8 +455,8 @@ enum NetworkInterface {
 extension HTTPListener {
   var isEverywhere: Bool { ["0.0.0.0", "::"].contains(host) }
 
-  /// Without a slash at its end. What listens everywhere is reached here by the loopback address:
-  /// not by a name, which may not resolve.
+  /// The URL without a trailing slash. A listener on every interface is addressed by the loopback
+  /// address, since a name may not resolve.
   var url: String { url(at: isEverywhere ? "127.0.0.1" : host) }
 
   func url(at host: String) -> String {

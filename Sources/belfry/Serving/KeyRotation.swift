@@ -4,16 +4,16 @@ import HubCore
 
 /// Replaces the master key of a store that may be in use.
 ///
-/// Each step can be done again, so who is killed runs it again: the key file and the store say how
-/// far it was.
-/// 1. The new key stands before the old one in `master.key`, which servers read by themselves.
-/// 2. Every server has it: the new key is put in force, in one transaction. What is sealed from now
-///    on is under it.
-/// 3. What is under the old one is sealed again, a hundred values in a transaction.
-/// 4. Everything is opened once, and is under the new key.
-/// 5. The old key goes from `master.key` into a file of its own.
+/// Every step is idempotent, so a killed rotation is simply run again: the key file and the store
+/// record its progress.
+/// 1. The new key is put before the old one in `master.key`, which servers reread by themselves.
+/// 2. Once every server has it, the new key is activated, in one transaction. Values are sealed
+///    under it from then on.
+/// 3. Values under the old key are sealed again, a hundred per transaction.
+/// 4. Everything is opened once, to verify that it is under the new key.
+/// 5. The old key is moved from `master.key` to a separate file.
 struct KeyRotation {
-  /// What has just been done.
+  /// A step that has just been completed.
   enum Step: Equatable, CustomStringConvertible {
     case made(String)
     case inForce(String)
@@ -35,15 +35,15 @@ struct KeyRotation {
   let keys: MasterKeyRing
   let store: any HubStore
   let data: DataDirectory
-  /// Several servers work on the store, each with a key file of its own.
+  /// Whether several servers use the store, each with its own key file.
   let isShared: Bool
-  /// How long servers have time to read the new key: they look every two seconds.
+  /// The time for servers to read the new key, which they check every two seconds.
   var patience = Duration.seconds(6)
-  /// Hears of each step; what it throws ends the rotation there.
+  /// Called after each step; an error that it throws stops the rotation there.
   let report: (Step) throws -> Void
 
-  /// - Parameter finishing: Only ends what was begun.
-  /// - Returns: The id of the key in force.
+  /// - Parameter finishing: Whether to only complete a rotation that was begun.
+  /// - Returns: The id of the active key.
   func run(finishing: Bool) async throws -> String {
     let lock = try keys.file.map { _ in try keys.lock() }
     defer { withExtendedLifetime(lock) {} }
@@ -113,10 +113,10 @@ struct KeyRotation {
     }
   }
 
-  /// Puts the key in force when there are none.
+  /// Activates the key if no server lacks it; returns the servers that do.
   private func serversLacking(_ key: String) async throws -> [String] {
     if isShared { return try await store.changeSealingKey(to: key) }
-    // No server starts meanwhile with a key that nobody has looked at.
+    // Keeps a server from starting in the meantime with a key that was not checked.
     let claim = try? data.claim(for: .rotatingKey)
     defer { withExtendedLifetime(claim) {} }
     guard claim != nil || data.servedKeys.contains(key) else {

@@ -3,18 +3,18 @@ import HubCore
 import HubStorage
 import Synchronization
 
-/// A store that is open, of either engine, and what only one of them has.
+/// An open store of either engine, with the parts that only one of them has.
 struct OpenedStore {
   let store: any HubStore
   let keys: MasterKeyRing
-  /// What a file had lost when it was opened; `nil` as a rule.
+  /// The commits that a file had lost when it was opened; usually `nil`.
   var discarded: DiscardedCommits?
-  /// What a file was brought up to when it was opened; `nil` as a rule.
+  /// The migration of a file when it was opened; usually `nil`.
   var upgrade: StoreUpgrade?
   /// The database that nodes share; `nil` for a file.
   var shared: PostgresHubStore?
 
-  /// The one place that decides for an engine.
+  /// Opens the store; the only place that chooses the engine.
   static func open(_ options: HubRuntime.Options, mayMigrate: Bool) async throws -> OpenedStore {
     guard let address = try options.data.postgres(options.database) else {
       var storage = options.storage
@@ -46,7 +46,7 @@ final class MasterKeySealing: SecretSealing {
   private let sealer: SecretSealer
   private let sealed = Atomic(false)
 
-  /// Whether anything was sealed with it, which may stand in the store.
+  /// Whether anything was sealed with the keys, and may be in the store.
   var hasSealed: Bool { sealed.load(ordering: .relaxed) }
 
   init(_ ring: MasterKeyRing) {

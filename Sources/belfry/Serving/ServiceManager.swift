@@ -1,23 +1,22 @@
 import Foundation
 import HubCore
 
-/// The service manager that started this process, such as systemd: it hears of start, reload and
-/// end, and is told regularly that the process lives. The protocol is one datagram of lines to the
-/// socket that `NOTIFY_SOCKET` names
+/// The service manager that started this process, such as systemd. It is notified of start, reload
+/// and stop, and regularly that the process is alive. The protocol is one datagram of lines to the
+/// socket in `NOTIFY_SOCKET`
 /// (<https://www.freedesktop.org/software/systemd/man/latest/sd_notify.html>).
 struct ServiceManager: Sendable {
-  /// What it is told.
+  /// The states to report.
   enum State: Sendable, Equatable {
     case ready
     case reloading
     case stopping
-    /// Nothing hangs.
+    /// The process responds.
     case alive
-    /// The start goes on, and may take so much longer.
+    /// The start continues, and may take this much longer.
     case starting(Duration)
 
-    /// - Parameter monotonic: The system's monotonic clock, by which one reload is told from
-    ///   another.
+    /// - Parameter monotonic: The system's monotonic clock, which distinguishes reloads.
     func text(monotonic: Duration) -> String {
       switch self {
       case .ready: "READY=1"
@@ -30,10 +29,10 @@ struct ServiceManager: Sendable {
   }
 
   private let socketName: [UInt8]
-  /// How often it wants to hear that the process lives; `nil` when it does not.
+  /// The interval at which the manager expects a sign of life; `nil` if it does not.
   let watchdog: Duration?
 
-  /// - Returns: `nil` when nobody wants to be told.
+  /// - Returns: `nil` if no manager expects reports.
   init?(
     environment: [String: String], process: Int32 = ProcessInfo.processInfo.processIdentifier
   ) {
@@ -42,7 +41,7 @@ struct ServiceManager: Sendable {
     watchdog = Self.watchdog(environment, process)
   }
 
-  /// The name as the kernel wants it: `@` stands for the NUL of a name that is no file.
+  /// The socket name in the kernel's format: `@` stands for the leading NUL of an abstract name.
   private static func address(_ name: String) -> [UInt8]? {
     let room = MemoryLayout.size(ofValue: sockaddr_un().sun_path)
     var bytes = Array(name.utf8)
@@ -56,7 +55,7 @@ struct ServiceManager: Sendable {
     }
   }
 
-  /// The variables may be those of another process, which has handed its environment on.
+  /// The variables may be those of another process, which passed on its environment.
   private static func watchdog(_ environment: [String: String], _ process: Int32) -> Duration? {
     guard let microseconds = environment["WATCHDOG_USEC"].flatMap({ Int64($0) }), microseconds > 0
     else { return nil }
@@ -64,7 +63,7 @@ struct ServiceManager: Sendable {
     return .microseconds(microseconds)
   }
 
-  /// Sends one datagram. Where that fails there is nobody to tell it to: the manager will notice.
+  /// Sends one datagram. A failure is ignored, since the manager will notice by itself.
   func tell(_ state: State) {
     #if canImport(Darwin)
       let descriptor = socket(AF_UNIX, SOCK_DGRAM, 0)
@@ -83,7 +82,7 @@ struct ServiceManager: Sendable {
     let text = Array(state.text(monotonic: now).utf8)
     _ = withUnsafePointer(to: &address) {
       $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        // A manager that does not read must not hold the server up.
+        // A manager that does not read must not block the server.
         sendto(
           descriptor, text, text.count, Int32(MSG_DONTWAIT), $0,
           socklen_t(start + socketName.count))
@@ -91,8 +90,8 @@ struct ServiceManager: Sendable {
     }
   }
 
-  /// Tells a state again and again until the task is cancelled.
-  /// - Parameter check: Returns once it is true again; while it hangs nothing is told.
+  /// Reports a state repeatedly until the task is cancelled.
+  /// - Parameter check: Returns once the state applies again; while it hangs, nothing is reported.
   func keepTelling(
     _ state: State, every interval: Duration, check: @escaping @Sendable () async -> Void = {}
   ) -> Task<Void, Never> {
@@ -107,8 +106,8 @@ struct ServiceManager: Sendable {
 }
 
 extension ServiceManager {
-  /// Says that the process lives, where the manager wants to hear it, as long as the delivery
-  /// engine answers. A database or push service that does not is no reason for another start.
+  /// Reports that the process is alive, if the manager expects it, as long as the delivery engine
+  /// responds. An unresponsive database or push service is no reason for a restart.
   func watch(_ runtime: HubRuntime) -> Task<Void, Never>? {
     watchdog.map { limit in
       keepTelling(.alive, every: limit / 3) { [dispatcher = runtime.service.dispatcher] in

@@ -1,32 +1,34 @@
 import Foundation
 import Synchronization
 
-/// SIGTERM, SIGINT and SIGHUP as something to wait for. The first asks for an orderly end; the
-/// second, for people who press Ctrl-C again, ends the process at once; and so does a thread of its
-/// own once the limit is over, whatever hangs: a disk, a database, a push service. A hang-up may ask for
-/// something else, as it does of daemons, unless the terminal is gone in which the process began.
+/// SIGTERM, SIGINT and SIGHUP as an awaitable event. The first one requests an orderly shutdown;
+/// the second, for people who press Ctrl-C again, ends the process at once, and so does a separate
+/// thread after the time limit, whatever hangs: a disk, a database, a push service. A hang-up can
+/// have another meaning, as it does for daemons, unless the terminal in which the process began is
+/// gone.
 ///
-/// A handler is in place from the first line of `main`, and passes the number on through a pipe:
-/// none is lost, at whatever moment it comes. (A dispatch source reads its signals some
-/// milliseconds after it is made, and what comes before that is gone.)
+/// A handler is installed in the first line of `main`, and passes the signal on through a pipe, so
+/// that none is lost at any moment. (A dispatch source starts receiving some milliseconds after its
+/// creation, and earlier signals are lost.)
 struct ShutdownSignal: Sendable {
   private struct State {
-    /// A command ends in order when a signal comes. Until then one ends the process by itself.
+    /// Whether a command handles signals with an orderly shutdown. Until then a signal ends the
+    /// process.
     var isClaimed = false
     var received: Int32?
     var waiter: CheckedContinuation<Int32, Never>?
-    /// What a hang-up asks for in place of an end.
+    /// The action for a hang-up in place of a shutdown.
     var hangUp: (@Sendable () -> Void)?
-    /// How long an orderly end may take.
+    /// The time limit for an orderly shutdown.
     var limit = Duration.seconds(15)
     var report: @Sendable (String) -> Void = { _ in }
-    /// What the end waits for.
+    /// The step that the shutdown is waiting for.
     var step: String?
   }
 
   private static let state = Mutex(State())
 
-  /// Takes the signals from here on. The first thing that `main` does.
+  /// Installs the handlers. Must be called first in `main`.
   static func listen() {
     var ends: [Int32] = [-1, -1]
     guard pipe(&ends) == 0 else { return }  // Then signals end the process, as without us.
@@ -39,10 +41,10 @@ struct ShutdownSignal: Sendable {
         if read(input, &number, 1) == 1 { receive(Int32(number), hadTerminal: hadTerminal) }
       }
     }
-    // `nohup` has hang-ups ignored, and that stays.
+    // With `nohup` hang-ups are ignored, which is preserved.
     for number in [SIGTERM, SIGINT] + (isIgnored(SIGHUP) ? [] : [SIGHUP]) {
       signal(number) { number in
-        // Only what is allowed in a handler.
+        // Only async-signal-safe calls.
         let code = errno
         var byte = UInt8(truncatingIfNeeded: number)
         _ = write(signalPipe, &byte, 1)
@@ -62,7 +64,7 @@ struct ShutdownSignal: Sendable {
     return unsafeBitCast(handler, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
   }
 
-  /// The process belongs to a terminal that is there.
+  /// Whether the process has a terminal that still exists.
   private static var hasTerminal: Bool {
     let descriptor = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC)
     guard descriptor >= 0 else { return false }
@@ -89,7 +91,7 @@ struct ShutdownSignal: Sendable {
     waiter?.resume(returning: number)
   }
 
-  /// Says what an orderly end waits for from here on, for who looks why it does not come.
+  /// Records the step that the shutdown is waiting for, to report it if the shutdown hangs.
   static func step(_ what: String) { state.withLock { $0.step = what } }
 
   private static func endWhenOverdue() -> Never {
@@ -99,13 +101,13 @@ struct ShutdownSignal: Sendable {
     let words =
       "not stopped within \(limit.components.seconds) s, ended without order: waits for \(step). What "
       + "was accepted is taken up by the next start"
-    // Who reads may be what hangs.
+    // The reader of the report may itself hang.
     Thread.detachNewThread { report(words) }
     Thread.sleep(forTimeInterval: 0.5)
     _exit(ExitCode.refused.rawValue)
   }
 
-  /// Ends the process as the signal does where nobody takes it.
+  /// Ends the process like the default action of the signal.
   static func die(of number: Int32) {
     signal(number, SIG_DFL)
     var set = sigset_t()
@@ -115,11 +117,11 @@ struct ShutdownSignal: Sendable {
     raise(number)
   }
 
-  /// From here on the first signal no longer ends the process by itself.
+  /// Takes over handling: the first signal no longer ends the process by itself.
   /// - Parameters:
-  ///   - limit: How long after the first signal the process ends whatever happens.
-  ///   - report: Hears then what it waited for.
-  ///   - hangUp: Called for each SIGHUP, which then asks for no end; must return at once.
+  ///   - limit: The time after the first signal at which the process ends regardless.
+  ///   - report: Called then with the step that was waited for.
+  ///   - hangUp: Called for each SIGHUP, which then requests no shutdown; must return at once.
   init(
     within limit: Duration = .seconds(15), report: @escaping @Sendable (String) -> Void,
     hangUp: (@Sendable () -> Void)? = nil
@@ -132,7 +134,7 @@ struct ShutdownSignal: Sendable {
     }
   }
 
-  /// Returns with the first signal, also when it came before; waited for once.
+  /// Returns with the first signal, even if it was received before; may be awaited once.
   func wait() async -> Int32 {
     await withCheckedContinuation { continuation in
       let received = Self.state.withLock { state in
@@ -144,5 +146,5 @@ struct ShutdownSignal: Sendable {
   }
 }
 
-/// The end of the pipe that the handler writes to. Written once, before the handler is in place.
+/// The end of the pipe that the handler writes to. Set once, before the handler is installed.
 nonisolated(unsafe) private var signalPipe: Int32 = -1
