@@ -1,8 +1,9 @@
 import Cryptography
 import Foundation
 
-/// What has come of tries at passwords, and by it who may make the next. Pure: ``AttemptLimiter``
-/// keeps one in memory, or makes one of the rows that a try concerns (``SharedAttempts``).
+/// The record of password attempts, and the rules by which it delays further ones. A pure value:
+/// ``AttemptLimiter`` keeps one in memory, or builds one from the rows that an attempt concerns
+/// (``SharedAttempts``).
 struct AttemptBook {
   enum Key: Hashable {
     case pair(account: String, network: String)
@@ -14,26 +15,26 @@ struct AttemptBook {
   struct Count: Hashable {
     var failures = 0
     var last: Date
-    /// From when on a turn is free, for an account.
+    /// The time from which the account's next turn is free.
     var nextTurn = Date.distantPast
   }
 
-  /// After so long without a failure a count is forgotten.
+  /// The time without a failure after which a count is forgotten, in seconds.
   static let countLife: TimeInterval = 3600
   static let knownLife: TimeInterval = 30 * 86_400
-  /// How long a turn can be taken after it has come.
+  /// The time during which a turn can be taken, in seconds.
   static let turnLife: TimeInterval = 300
-  /// A right password clears its count this often: somebody who shares a network with a user gains
-  /// few guesses from that user's own sign-ins.
+  /// The minimum interval in seconds at which a correct password clears its count, so that an
+  /// attacker on the network of a user gains few guesses from that user's own sign-ins.
   private static let clearInterval: TimeInterval = 60
 
   let rules: AttemptLimiter.Rules
   var counts: [Key: Count] = [:]
-  /// How many tries are under way.
+  /// The number of attempts in progress.
   var pending: [Key: Int] = [:]
-  /// When a site may try an account.
+  /// The times at which sites may try an account.
   var turns: [Key: Date] = [:]
-  /// Accounts and the networks that they have signed in from.
+  /// The accounts with the networks from which they have signed in.
   var known: [Key: Date] = [:]
 
   init(_ rules: AttemptLimiter.Rules) { self.rules = rules }
@@ -42,13 +43,13 @@ struct AttemptBook {
     known[pair].map { abs(now.timeIntervalSince($0)) < Self.knownLife } ?? false
   }
 
-  /// What a try counts for.
+  /// The counts that an attempt belongs to.
   func keys(account: String, network: String, at now: Date) -> [Key] {
     let pair = Key.pair(account: account, network: network)
     return isKnown(pair, at: now) ? [pair] : [pair, .account(account), .network(network)]
   }
 
-  /// - Returns: The seconds until the next try may be made; `nil` for now.
+  /// - Returns: The seconds until the next attempt is permitted; `nil` for now.
   mutating func wait(
     account: String, network: String, site: String, at now: Date
   ) -> TimeInterval? {
@@ -56,7 +57,7 @@ struct AttemptBook {
     let isKnown = isKnown(pair, at: now)
     let own = [pair] + (isKnown ? [] : [.network(network)])
     if let wait = own.compactMap({ wait($0, now) }).max() { return wait }
-    // Only who could go now takes a turn.
+    // Only a site that could otherwise proceed takes a turn.
     return isKnown ? nil : waitForTurn(of: account, for: site, now)
   }
 
@@ -70,7 +71,7 @@ struct AttemptBook {
     }
   }
 
-  /// The account has signed in.
+  /// Records that the account has signed in.
   mutating func succeed(_ pair: Key, at now: Date) {
     let last = known[pair]
     guard last.map({ abs(now.timeIntervalSince($0)) >= Self.clearInterval }) ?? true else { return }
@@ -78,41 +79,43 @@ struct AttemptBook {
     known[pair] = now
   }
 
-  /// Forgets what is over beyond the limit, and then the tenth that is oldest.
+  /// Removes expired entries beyond the limit, and then the oldest tenth.
   mutating func trim(at now: Date) {
     trim(&counts, by: \.last, now: now, life: Self.countLife)
     trim(&turns, by: { $0 }, now: now, life: Self.turnLife)
     trim(&known, by: { $0 }, now: now, life: Self.knownLife)
   }
 
-  /// How often it has failed of late, tries under way included, and how long ago the last time was.
+  /// The number of recent failures, including attempts in progress, and the seconds since the last
+  /// one.
   private func recent(
     _ key: Key, _ now: Date
   ) -> (failures: Int, pending: Int, passed: TimeInterval) {
     let pending = pending[key] ?? 0
     guard let count = counts[key] else { return (0, pending, .infinity) }
     let passed = now.timeIntervalSince(count.last)
-    // A clock that was set back must not make anybody wait for it.
+    // A clock that was set back must not cause waits.
     if passed < 0 { return (count.failures, pending, .infinity) }
     return (passed < Self.countLife ? count.failures : 0, pending, passed)
   }
 
-  /// The seconds that a pair or a network has to wait.
+  /// The seconds that a pair or a network must wait.
   private func wait(_ key: Key, _ now: Date) -> TimeInterval? {
     let rule = if case .pair = key { rules.pair } else { rules.network }
     let (failures, pending, passed) = recent(key, now)
     guard failures + pending >= rule.free else { return nil }
-    // One try at a time from here on.
+    // From here on one attempt at a time.
     if pending > 0 { return max(1, rule.wait(after: failures)) }
     let rest = rule.wait(after: failures) - passed
-    // Times are floating-point numbers.
+    // Times are floating-point numbers, so this allows for rounding.
     return rest > 0.001 ? rest : nil
   }
 
-  /// The seconds until a site may try an account that has been guessed at too often; `nil` for now.
+  /// The seconds until a site may try an account with too many failures; `nil` for now.
   ///
-  /// Each site that asks is given the next free moment, and comes back for it. So one that polls
-  /// gets no more than its own, and where very many ask, none waits longer than `longestTurn`.
+  /// Each site that asks is assigned the next free turn, and returns at that time. So a site that
+  /// polls gets no more than its own turn, and even with very many sites none waits longer than
+  /// `longestTurn`.
   private mutating func waitForTurn(
     of account: String, for site: String, _ now: Date
   ) -> TimeInterval? {
@@ -128,7 +131,7 @@ struct AttemptBook {
     }
     let latest = now.addingTimeInterval(rules.longestTurn)
     let afterLast = now.addingTimeInterval(max(0, rules.account.wait(after: failures) - passed))
-    // A clock that was set back must not make anybody wait for it.
+    // A clock that was set back must not cause waits.
     let free = counts[key]?.nextTurn ?? .distantPast
     let next = min(max(now, afterLast, free), latest)
     counts[key]?.nextTurn = min(
@@ -153,8 +156,8 @@ struct AttemptBook {
 }
 
 extension AttemptBook.Key {
-  /// Names it in a database, where nobody is to read what was typed: it may be a password in the
-  /// wrong field.
+  /// The digest that identifies the key in a database, which must not reveal what was typed: it may
+  /// be a password in the wrong field.
   var digest: [UInt8] {
     let words: [String] =
       switch self {

@@ -1,19 +1,19 @@
 package import Foundation
 import Synchronization
 
-/// Slows down the guessing of passwords, and nothing else.
+/// Throttles the guessing of passwords.
 ///
-/// Wrong passwords are counted for an account from one network, for an account from all networks
-/// and for a network over all accounts. Each count has a number of free tries; after them the next
-/// try has to wait, each time twice as long up to a limit. Nothing is ever locked.
-/// - Where an account as a whole has to wait, sites take turns: who asks again and again cannot
-///   keep its user out.
-/// - Right passwords count for nobody, and an account that has signed in from a network within a
-///   month is not slowed down there by what others do with the account or in the network.
-/// - A try is reserved before the password is looked at: tries at the same time count like tries
-///   one after another. The same password tried by many requests at once is one try.
+/// Wrong passwords are counted per account and network, per account, and per network. Each count
+/// permits a number of free attempts; each further attempt must wait, for twice as long each time,
+/// up to a limit. Accounts are never locked.
+/// - If an account must wait, sites take turns, so that persistent attempts from one site cannot
+///   lock out the user.
+/// - Correct passwords are not counted, and an account that has signed in from a network within a
+///   month is not throttled there because of others' attempts on the account or in the network.
+/// - An attempt is reserved before the password is checked, so that concurrent attempts count like
+///   consecutive ones. The same password in concurrent requests counts as one attempt.
 package final class AttemptLimiter: Sendable {
-  /// How many tries are free, and how long the first and the longest wait are, in seconds.
+  /// The number of free attempts, and the first and longest wait, in seconds.
   package struct Rule: Sendable {
     package var free: Int
     package var firstWait: TimeInterval = 1
@@ -28,66 +28,66 @@ package final class AttemptLimiter: Sendable {
   package struct Rules: Sendable {
     package init() {}
 
-    /// Of one account from one network.
+    /// The rule for one account from one network.
     package var pair = Rule(free: 10, longestWait: 900)
-    /// Of one account from networks that it has not signed in from.
+    /// The rule for one account from networks that it has not signed in from.
     package var account = Rule(free: 100, longestWait: 30)
-    /// Of one network for accounts that have not signed in from it.
+    /// The rule for one network and accounts that have not signed in from it.
     package var network = Rule(free: 100, longestWait: 10)
-    /// The longest that a site waits for its turn with an account, in seconds.
+    /// The longest time that a site waits for its turn with an account, in seconds.
     package var longestTurn: TimeInterval = 900
-    /// Counts that are kept in memory; beyond it the oldest go. ``SharedAttempts/capacity`` is a
-    /// database's.
+    /// The maximum number of counts in memory, beyond which the oldest are removed.
+    /// ``SharedAttempts/capacity`` is that of a database.
     package var capacity = 50_000
   }
 
-  /// A try that may be made; ``finish(_:as:at:)`` says what came of it.
+  /// A permitted attempt; ``finish(_:as:at:)`` records its outcome.
   package struct Ticket: Sendable {
     fileprivate let pair: AttemptBook.Key
     fileprivate let keys: [AttemptBook.Key]
     fileprivate let guess: [UInt8]
-    /// Whether the account has signed in from there before.
+    /// Whether the account has signed in from the network before.
     package let isKnown: Bool
   }
 
   package enum Outcome: Sendable {
     case right
     case wrong
-    /// The password was not looked at.
+    /// The password was not checked.
     case unknown
   }
 
-  /// A try under way, and who makes the same.
+  /// An attempt in progress, with the number of identical ones.
   private struct Flight {
     var holders = 1
     var outcome = Outcome.unknown
-    /// `nil` where counts are this process's own.
+    /// The reservation in the database; `nil` if the process counts by itself.
     var place: Task<Result<[AttemptBook.Key], Wait>, any Error>?
   }
 
   private struct State {
     var book: AttemptBook
-    /// By what was tried.
+    /// The attempts in progress by what was tried.
     var flights: [AttemptBook.Key: [[UInt8]: Flight]] = [:]
-    /// How many tries of a site wait for the database.
+    /// The number of attempts of a site that wait for the database.
     var asking: [String: Int] = [:]
   }
 
   private let state: Mutex<State>
   private let shared: SharedAttempts?
 
-  /// - Parameter database: Where processes that share it count together; `nil` counts in memory.
+  /// - Parameter database: The database in which processes count together; `nil` counts in memory.
   package init(_ rules: Rules = Rules(), in database: (any AttemptDatabase)? = nil) {
     state = Mutex(State(book: AttemptBook(rules)))
     shared = database.map { SharedAttempts(database: $0, rules: rules) }
   }
 
   /// - Parameters:
-  ///   - site: Takes turns with others; `nil` is the network.
+  ///   - site: The site that takes turns with others; `nil` uses the network.
   ///   - guess: A digest of the password.
-  ///   - now: Not looked at where a database counts: it has its own clock.
+  ///   - now: The time; ignored with a database, which has its own clock.
   /// - Returns: A ticket, or the seconds to wait.
-  /// - Throws: What the database throws: without counts nobody may guess.
+  /// - Throws: The database's error: without counts no attempt is permitted.
   package func reserve(
     account: String, network: String, site: String? = nil, guess: [UInt8], at now: Date
   ) async throws -> Result<Ticket, Wait> {
@@ -112,7 +112,7 @@ package final class AttemptLimiter: Sendable {
       }
     }
     let site = site ?? network
-    // Who tries the same here at the same time goes by the same answer.
+    // Concurrent identical attempts share one result.
     let found = state.withLock { state -> Task<Result<[AttemptBook.Key], Wait>, any Error>? in
       if let place = state.flights[pair]?[guess]?.place {
         state.flights[pair]?[guess]?.holders += 1
@@ -145,7 +145,7 @@ package final class AttemptLimiter: Sendable {
     }
   }
 
-  /// A try of the site has its answer.
+  /// Records that an attempt of the site has its result.
   private func leave(_ site: String) {
     state.withLock { state in
       let rest = state.asking[site, default: 1] - 1
@@ -176,8 +176,8 @@ package final class AttemptLimiter: Sendable {
     }
   }
 
-  /// Of several that tried the same, one that was looked at speaks for all.
-  /// - Returns: What came of it once the last of them is done.
+  /// Ends an attempt. If any of several identical attempts was checked, its outcome applies to all.
+  /// - Returns: The outcome once the last of them has ended.
   private func land(
     _ pair: AttemptBook.Key, _ guess: [UInt8], as outcome: Outcome
   ) -> Outcome? {
@@ -191,7 +191,7 @@ package final class AttemptLimiter: Sendable {
     }
   }
 
-  /// How many counts and known pairs are kept in memory, for tests.
+  /// The number of counts and known pairs in memory, for tests.
   package var size: Int {
     state.withLock { $0.book.counts.count + $0.book.known.count + $0.book.turns.count }
   }

@@ -3,16 +3,16 @@ package import Foundation
 package import NotificationHubs
 package import Wire
 
-/// Which tokens of an OpenID provider are taken.
+/// The requirements for the tokens of an OpenID provider.
 package struct BearerConfiguration: Sendable {
   /// The exact `iss`.
   package var issuer: String
-  /// What `aud` must be or contain.
+  /// The value that `aud` must equal or contain.
   package var audience: String
   package var keys: IssuerKeySource
-  /// How far the issuer's clock may be from ours, in seconds.
+  /// The permitted difference between the issuer's clock and ours, in seconds.
   package var clockSkew: TimeInterval = 60
-  /// The claim that names the user.
+  /// The claim with the name of the user.
   package var userClaim = "sub"
 
   package init(issuer: String, audience: String, keys: IssuerKeySource) {
@@ -22,7 +22,7 @@ package struct BearerConfiguration: Sendable {
   }
 }
 
-/// Why a token is not taken; the text may be shown to its bearer.
+/// The reason why a token is refused; the text may be shown to its bearer.
 package enum BearerRefusal: Error, Hashable, CustomStringConvertible {
   case malformed
   case algorithm
@@ -33,12 +33,12 @@ package enum BearerRefusal: Error, Hashable, CustomStringConvertible {
   case expired
   case notYetValid
   case user
-  /// The header asks for an extension that must be understood (RFC 7515, section 4.1.11).
+  /// The header requires an unsupported extension (RFC 7515, section 4.1.11).
   case critical
-  /// Of the backend's own tokens: the sign-in has ended.
+  /// The session of one of the backend's own tokens has ended.
   case revoked
   case refreshToken
-  /// Not the bearer's fault: the issuer's keys cannot be read.
+  /// The issuer's keys cannot be read, which is not the bearer's fault.
   case keysUnavailable
 
   package var description: String {
@@ -60,7 +60,7 @@ package enum BearerRefusal: Error, Hashable, CustomStringConvertible {
   }
 }
 
-/// Checks the JWTs of an OpenID provider (RFC 7519; OpenID Connect Core, section 3.1.3.7).
+/// Verifies the JWTs of an OpenID provider (RFC 7519; OpenID Connect Core, section 3.1.3.7).
 package struct BearerTokens: Sendable {
   private let configuration: BearerConfiguration
   private let keys: IssuerKeys
@@ -75,7 +75,7 @@ package struct BearerTokens: Sendable {
     keys = IssuerKeys(configuration.keys, transport: transport, now: now)
   }
 
-  /// - Returns: The user whom the token names.
+  /// - Returns: The user named in the token.
   /// - Throws: ``BearerRefusal``.
   package func user(of token: CompactJWS) async throws -> UserName {
     let claims = try await claims(of: token)
@@ -85,7 +85,8 @@ package struct BearerTokens: Sendable {
     return user
   }
 
-  /// - Returns: What the token says, signed by its issuer, for this audience and at this time.
+  /// - Returns: The claims of the token, if it is signed by its issuer, and valid for this audience
+  ///   and time.
   /// - Throws: ``BearerRefusal``.
   package func claims(of token: CompactJWS) async throws -> JSONValue {
     guard !token.header.contains("crit") else { throw BearerRefusal.critical }
@@ -94,7 +95,7 @@ package struct BearerTokens: Sendable {
     guard let key = try await keys.key(named: token.header.string("kid")) else {
       throw BearerRefusal.unknownKey
     }
-    // The key says which algorithm is right, not the token.
+    // The key determines the algorithm, not the token.
     let isSigned =
       switch key {
       case .rsa(let key): token.verifies(with: key)
@@ -127,7 +128,7 @@ package struct BearerTokens: Sendable {
 }
 
 extension JSONValue {
-  /// The member of exactly this name: claims tell letter cases apart.
+  /// The member with exactly this name: claims are case-sensitive.
   package func exactly(_ name: String) -> JSONValue? {
     guard case .object(let members) = self else { return nil }
     return members.last { $0.name == name }?.value
@@ -139,15 +140,15 @@ extension JSONValue {
   }
 }
 
-/// Where the public keys of a token's issuer come from.
+/// The source of an issuer's public keys.
 package enum IssuerKeySource: Hashable, Sendable {
   case file(String)
   /// The issuer's `jwks_uri`.
   case url(URL)
 }
 
-/// The keys of an issuer, kept in memory: read on first use, again after an hour, and when a token
-/// names a key that is not there, but not more often than every half minute.
+/// The cached keys of an issuer: read on first use, again after an hour, and when a token names an
+/// unknown key, but at most every half minute.
 actor IssuerKeys {
   private static let lifetime: TimeInterval = 3600
   private static let pause: TimeInterval = 30
@@ -168,8 +169,8 @@ actor IssuerKeys {
     self.now = now
   }
 
-  /// - Returns: `nil` when the issuer has no such key.
-  /// - Throws: ``BearerRefusal/keysUnavailable`` when the keys cannot be read.
+  /// - Returns: `nil` if the issuer has no such key.
+  /// - Throws: ``BearerRefusal/keysUnavailable`` if the keys cannot be read.
   func key(named id: String?) async throws -> JSONWebKeySet.Key? {
     let age = now().timeIntervalSince(readAt)
     if let key = current?.key(named: id), (0..<Self.lifetime).contains(age) { return key }
@@ -184,7 +185,7 @@ actor IssuerKeys {
     let keys = await flight.value
     self.flight = nil
     readAt = now()
-    // An issuer that cannot be reached leaves the keys that were there.
+    // If the issuer is unreachable, the present keys stay.
     if let keys { current = keys }
   }
 
@@ -203,24 +204,23 @@ actor IssuerKeys {
   }
 }
 
-/// The public keys of a token's issuer (RFC 7517): those for RS256 and ES256; others are passed
-/// over.
+/// The public keys of a token's issuer (RFC 7517): those for RS256 and ES256; others are ignored.
 struct JSONWebKeySet: Sendable {
   enum Key: Sendable {
     case rsa(RSAPublicKey)
     case p256(P256PublicKey)
   }
 
-  /// By key id; a key without an id stands under the empty text.
+  /// The keys by key id; a key without an id has the empty text.
   let keys: [String: Key]
 
   /// - Parameter json: A key set, `{"keys":[…]}`.
-  /// - Returns: `nil` when it is none, or holds no key that can be used.
+  /// - Returns: `nil` if it is not a key set, or has no usable key.
   init?(json: some Collection<UInt8>) {
     guard let document = try? JSONValue.parse(json), case .array(let items)? = document["keys"]
     else { return nil }
     var keys: [String: Key] = [:]
-    // An issuer has a handful.
+    // A limit far above the handful of keys that issuers have.
     for item in items.prefix(100) {
       guard let key = Self.key(item) else { continue }
       keys[item["kid"]?.scalarText ?? ""] = key
@@ -229,7 +229,7 @@ struct JSONWebKeySet: Sendable {
     self.keys = keys
   }
 
-  /// The key a token names; without a name the only one there is.
+  /// The key with this id; for `nil` the only key, if there is just one.
   func key(named id: String?) -> Key? {
     if let id { return keys[id] }
     return keys.count == 1 ? keys.first?.value : nil

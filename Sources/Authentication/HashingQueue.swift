@@ -1,11 +1,11 @@
 import Foundation
 import Synchronization
 
-/// Hashes passwords: 32 MiB and a tenth of a second each, so a few at a time, and on threads of its
-/// own, which come and go with the work: those of libdispatch are Swift's, too, and as few as the
-/// machine has cores. What waits is bounded, and sites (networks of one customer) take
-/// turns: one that sends many waits for itself. Users at a place where they have signed in before
-/// have places of their own, and every second turn.
+/// Hashes passwords. Each takes 32 MiB and a tenth of a second, so only a few are hashed at a time,
+/// on separate threads that exist only while there is work: those of libdispatch are also Swift's,
+/// and limited to the number of cores. The number of waiting jobs is bounded, and sites (networks
+/// of one customer) take turns, so that a site with many jobs delays only itself. Users at a site
+/// where they have signed in before have separate capacity, and every second turn.
 package final class HashingQueue: Sendable {
   private struct Job: Sendable {
     let number: UInt64
@@ -13,7 +13,7 @@ package final class HashingQueue: Sendable {
     let refuse: @Sendable () -> Void
   }
 
-  /// What waits, by site; those first in `order` are next.
+  /// The waiting jobs by site; those first in `order` are next.
   private struct Lanes {
     var jobs: [String: [Job]] = [:]
     var order: [String] = []
@@ -40,7 +40,7 @@ package final class HashingQueue: Sendable {
       return nil
     }
 
-    /// Takes out the last of the site that has most, if that has more than this one would.
+    /// Removes the last job of the site with most jobs, if that is more than this one would have.
     mutating func makeRoom(for site: String) -> Job? {
       guard let (longest, lane) = jobs.max(by: { $0.value.count < $1.value.count }),
         lane.count > (jobs[site]?.count ?? 0) + 1, let last = lane.last
@@ -62,7 +62,7 @@ package final class HashingQueue: Sendable {
   private struct State {
     var known = Lanes()
     var others = Lanes()
-    /// Whose turn it is where both wait.
+    /// Whether known users are next if both kinds wait.
     var isTurnOfKnown = true
     var lastNumber: UInt64 = 0
     var workers = 0
@@ -79,24 +79,24 @@ package final class HashingQueue: Sendable {
   private let state = Mutex(State())
 
   /// - Parameters:
-  ///   - width: How many are hashed at a time.
-  ///   - limit: How many may wait, and as many of users where they have signed in before.
+  ///   - width: The number of concurrent jobs.
+  ///   - limit: The maximum number of waiting jobs, and separately of those of known users.
   package init(width: Int = 2, limit: Int = 64) {
     self.width = width
     self.limit = limit
   }
 
-  /// How many wait, for tests.
+  /// The number of waiting jobs, for tests.
   package var waiting: Int { state.withLock { $0.known.count + $0.others.count } }
 
-  /// How many threads hash, for tests.
+  /// The number of hashing threads, for tests.
   package var running: Int { state.withLock { $0.workers } }
 
   /// - Parameters:
-  ///   - site: Where the password comes from.
+  ///   - site: The site of the request.
   ///   - isKnown: Whether the user has signed in from there before.
-  /// - Returns: What `work` returned; `nil` when too many wait, when this one had to make room for
-  ///   a site that has fewer waiting, or when the task was cancelled first.
+  /// - Returns: The result of `work`; `nil` if too many jobs wait, if this one was removed for a
+  ///   site with fewer jobs, or if the task was cancelled first.
   package func run<Value: Sendable>(
     for site: String, isKnown: Bool = false, _ work: @escaping @Sendable () -> Value
   ) async -> Value? {
@@ -111,7 +111,7 @@ package final class HashingQueue: Sendable {
             number: number, run: { continuation.resume(returning: work()) },
             refuse: { continuation.resume(returning: nil) }),
           to: site, isKnown)
-        // Cancelled before it was there to be found.
+        // It was cancelled before it was in the queue.
         if Task.isCancelled { cancel(number) }
       }
     } onCancel: {

@@ -5,17 +5,17 @@ import Wire
 
 /// An OpenID provider at which people sign in with a browser.
 package struct OpenIDConfiguration: Sendable {
-  /// Exactly as the provider writes it; an `https` address, or one of this machine.
+  /// The issuer exactly as the provider writes it; an `https` URL, or one of this machine.
   package let issuer: String
   package let client: String
-  /// `nil`: the provider knows the client as a public one.
+  /// The client secret; `nil` for a public client.
   package var secret: String?
-  /// What people call the provider.
+  /// The display name of the provider.
   package var name: String?
-  /// How far the provider's clock may be from ours, in seconds.
+  /// The permitted difference between the provider's clock and ours, in seconds.
   package var clockSkew: TimeInterval = 60
 
-  /// - Returns: `nil` unless the issuer is such an address.
+  /// - Returns: `nil` if the issuer is not a valid URL.
   package init?(issuer: String, client: String) {
     guard OpenIDAddress.isAllowed(issuer, onThisMachine: true), !client.isEmpty else { return nil }
     self.issuer = issuer
@@ -23,18 +23,18 @@ package struct OpenIDConfiguration: Sendable {
   }
 }
 
-/// Why a sign-in at a provider failed.
+/// The reason why a sign-in at a provider failed.
 package enum OpenIDFault: Error, Hashable, CustomStringConvertible {
-  /// The provider does not answer, or not as a provider does.
+  /// The provider does not reply, or its reply is not that of an OpenID provider.
   case unreachable(String)
-  /// It does not take our client id or its secret.
+  /// The provider rejects our client id or its secret.
   case client(String)
-  /// The code has been used, is too old, or was somebody else's.
+  /// The code was used, has expired, or belongs to another client.
   case code(String)
-  /// It refused in other words.
+  /// The provider refused with another error.
   case refused(String)
   case token(BearerRefusal)
-  /// The token answers another sign-in.
+  /// The token belongs to another sign-in.
   case nonce
 
   package var description: String {
@@ -49,24 +49,25 @@ package enum OpenIDFault: Error, Hashable, CustomStringConvertible {
   }
 }
 
-/// The person that a provider has signed in.
+/// The user whom a provider has authenticated.
 package struct OpenIDIdentity: Hashable, Sendable {
   package let subject: String
   package let email: String?
-  /// Whether the provider says that the address is the person's.
+  /// Whether the provider has verified that the address is the user's.
   package let isEmailVerified: Bool
-  /// When the person last showed the provider who they are; not every provider tells.
+  /// The time of the user's last authentication at the provider; `nil` if the provider does not
+  /// report it.
   package let authenticatedAt: Date?
 }
 
-/// Signs people in by the authorization code flow with PKCE (OpenID Connect Core, section 3.1; RFC
+/// Signs users in with the authorization code flow and PKCE (OpenID Connect Core, section 3.1; RFC
 /// 7636).
 package actor OpenIDProvider {
-  /// What binds a sign-in to the browser that began it.
+  /// The values that bind a sign-in to the browser that began it.
   package struct Attempt: Sendable {
     package let state: String
     package let nonce: String
-    /// PKCE's; the provider sees its digest first.
+    /// The PKCE verifier, of which the provider first receives the digest.
     package let verifier: String
 
     package init(state: String, nonce: String, verifier: String) {
@@ -76,18 +77,18 @@ package actor OpenIDProvider {
     }
   }
 
-  /// What the provider says of itself (OpenID Connect Discovery, section 3).
+  /// The provider's metadata (OpenID Connect Discovery, section 3).
   private struct Document: Sendable {
     let authorization: String
     let token: URL
     let keys: URL
     let takesSecretInBody: Bool
-    /// Its replies name it (RFC 9207).
+    /// Whether its replies include the issuer (RFC 9207).
     let namesItself: Bool
   }
 
   private static let lifetime: TimeInterval = 3600
-  /// Between two tries at a provider that does not answer.
+  /// The interval between two attempts to reach an unresponsive provider, in seconds.
   private static let pause: TimeInterval = 5
   private static let sizeLimit = 1 << 20
 
@@ -95,7 +96,7 @@ package actor OpenIDProvider {
   private let transport: any HTTPTransport
   private let now: @Sendable () -> Date
   private var document: Document?
-  /// What checks tokens, with the address of the keys that it knows.
+  /// The token verifier with the URL of its keys.
   private var tokens: (keys: URL, checker: BearerTokens)?
   private var lastFault: OpenIDFault?
   private var readAt = Date.distantPast
@@ -112,11 +113,11 @@ package actor OpenIDProvider {
 
   // MARK: The two steps
 
-  /// Where the browser is sent.
+  /// The URL that the browser is redirected to.
   ///
   /// - Parameters:
-  ///   - redirect: Where the provider sends it back to.
-  ///   - isFresh: The person has to show who they are, also if they have done so before.
+  ///   - redirect: The URL to which the provider redirects back.
+  ///   - isFresh: Whether the user must authenticate again even with an existing session.
   package func address(
     for attempt: Attempt, redirect: String, isFresh: Bool
   ) async throws(OpenIDFault) -> String {
@@ -132,15 +133,15 @@ package actor OpenIDProvider {
       + fields.map { "\($0)=\($1.percentEncoded)" }.joined(separator: "&")
   }
 
-  /// Whether a reply may be this provider's, by the issuer that it names.
+  /// Whether a reply may come from this provider, judging by its issuer.
   package func isMine(_ issuer: String?) async throws(OpenIDFault) -> Bool {
     if let issuer { return issuer == configuration.issuer }
     return !(try await current().namesItself)
   }
 
-  /// Gives the provider the code that the browser has brought, and reads whom it names.
+  /// Exchanges the code from the browser for a token, and returns the identity in it.
   ///
-  /// - Parameter redirect: As it was at the first step.
+  /// - Parameter redirect: The same URL as in the first step.
   package func identity(
     code: String, _ attempt: Attempt, redirect: String
   ) async throws(OpenIDFault) -> OpenIDIdentity {
@@ -149,7 +150,7 @@ package actor OpenIDProvider {
     guard let token = try? CompactJWS(text) else { throw .token(.malformed) }
     let claims: JSONValue
     do {
-      // The provider may have moved its keys while it was asked for the token.
+      // The provider may have moved its keys in the meantime.
       claims = try await checker(of: self.document ?? document).claims(of: token)
     } catch {
       let refusal = error as? BearerRefusal ?? .keysUnavailable
@@ -163,7 +164,7 @@ package actor OpenIDProvider {
     _ claims: JSONValue, _ attempt: Attempt
   ) throws(OpenIDFault) -> OpenIDIdentity {
     guard claims.exactly("nonce") == .string(attempt.nonce) else { throw .nonce }
-    // Section 3.1.3.7, steps 4 and 5: a token for several names who asked for it.
+    // Section 3.1.3.7, steps 4 and 5: a token with several audiences names the authorized party.
     let mine = JSONValue.string(configuration.client)
     if let party = claims.exactly("azp") {
       guard party == mine else { throw .token(.audience) }
@@ -181,7 +182,7 @@ package actor OpenIDProvider {
       authenticatedAt: claims.seconds("auth_time").map(Date.init(timeIntervalSince1970:)))
   }
 
-  /// - Returns: The ID token's text.
+  /// - Returns: The text of the ID token.
   private func token(
     _ code: String, _ attempt: Attempt, _ redirect: String, _ document: Document
   ) async throws(OpenIDFault) -> String {
@@ -191,7 +192,7 @@ package actor OpenIDProvider {
     ]
     var headers = ["Content-Type": PercentEncoding.formType, "Accept": "application/json"]
     if let secret = configuration.secret, !document.takesSecretInBody {
-      // RFC 6749, section 2.3.1: both are encoded as a form first.
+      // RFC 6749, section 2.3.1: both are form-encoded first.
       let pair = [configuration.client, secret].map { text in
         var bytes: [UInt8] = []
         PercentEncoding.append(text.utf8, .form, to: &bytes)
@@ -220,7 +221,7 @@ package actor OpenIDProvider {
     }
   }
 
-  /// A provider's word for an error, short and without anything odd.
+  /// The provider's error code, shortened to printable ASCII.
   package static func word(_ text: String) -> String {
     String(text.unicodeScalars.filter { (0x21...0x7E).contains($0.value) }.prefix(60))
   }
@@ -242,7 +243,7 @@ package actor OpenIDProvider {
       lastFault = nil
     case .failure(let fault):
       lastFault = fault
-      // What it said before may still hold.
+      // The previous metadata may still be valid.
       guard document != nil else { throw fault }
     }
     guard let document else { throw .unreachable("it says nothing of itself") }
@@ -271,7 +272,7 @@ package actor OpenIDProvider {
     guard json.exactly("issuer") == .string(configuration.issuer) else {
       throw .unreachable("it says that it is another issuer than \(configuration.issuer)")
     }
-    // Plain HTTP only where the operator has said so with the issuer.
+    // Plain HTTP only if the operator has configured it with the issuer.
     let onThisMachine = configuration.issuer.lowercased().hasPrefix("http://")
     func text(_ name: String) throws(OpenIDFault) -> String {
       guard case .string(let text)? = json.exactly(name),
@@ -317,9 +318,9 @@ package actor OpenIDProvider {
   }
 }
 
-/// An address of a provider.
+/// Validates URLs of a provider.
 enum OpenIDAddress {
-  /// - Parameter onThisMachine: Whether plain HTTP will do for an address of this machine.
+  /// - Parameter onThisMachine: Whether plain HTTP is permitted for an address of this machine.
   static func isAllowed(_ text: String, onThisMachine: Bool) -> Bool {
     guard text.utf8.allSatisfy({ (0x21...0x7E).contains($0) && !"\"#<>\\^`{|}".utf8.contains($0) }),
       let url = URL(string: text), let host = url.host(), !host.isEmpty, url.user() == nil

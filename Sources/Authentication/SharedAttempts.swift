@@ -1,35 +1,35 @@
 import Foundation
 package import SQLDatabase
 
-/// A PostgreSQL database in which processes count tries at passwords together.
+/// A PostgreSQL database in which processes count password attempts together.
 package protocol AttemptDatabase: Sendable {
-  /// One of ``SharedAttempts/tables(named:)``.
+  /// The name of a table of ``SharedAttempts/tables(named:)``.
   var attemptTable: String { get }
-  /// How many tries of a process may wait for it at a time, those of one site a quarter of them:
-  /// what else the process wants of it should not wait for a flood of guesses.
+  /// The maximum number of attempts of a process that wait for the database, of which one site may
+  /// have a quarter: a flood of guesses must not delay the other work of the process.
   var attemptsAtOnce: Int { get }
-  /// Does `body` in a transaction; returns once that is durable.
+  /// Runs `body` in a transaction; returns once it is durable.
   func countingAttempts<Value: Sendable>(
     _ body: @escaping @Sendable (any SQLConnection) throws -> Value
   ) async throws -> Value
 }
 
-/// Tries at passwords as rows, by the rules of ``AttemptBook`` and the clock of the database.
+/// Password attempts as rows, by the rules of ``AttemptBook`` and the clock of the database.
 ///
-/// A try counts as a failure from the moment that it is reserved, and what proves right takes that
-/// back. So tries at the same time count whichever process they come to, and one that dies with a
-/// try under way leaves a failure, not a try that never ends.
+/// An attempt counts as a failure as soon as it is reserved, and a correct password takes that
+/// back. So concurrent attempts count across processes, and a process that dies during an attempt
+/// leaves a failure, not an attempt that never ends.
 package struct SharedAttempts: Sendable {
-  /// The most rows of places that somebody has signed in from, and of all others; beyond it those
-  /// go whose time is over first.
+  /// The maximum number of rows, separately for sites with a sign-in and for all others; beyond it
+  /// those that expire first are removed.
   package static let capacity: Int64 = 200_000
-  /// How many rows are deleted at a time.
+  /// The maximum number of rows deleted at a time.
   private static let sliceLimit: Int64 = 2_000
 
   let database: any AttemptDatabase
   let rules: AttemptLimiter.Rules
 
-  /// - Returns: What the try counts for, or how long to wait.
+  /// - Returns: The counts that the attempt belongs to, or the time to wait.
   func reserve(
     account: String, network: String, site: String
   ) async throws -> Result<[AttemptBook.Key], AttemptLimiter.Wait> {
@@ -39,7 +39,7 @@ package struct SharedAttempts: Sendable {
       try rows.lock(.account(account))
       try rows.read([pair])
       if !rows.book.isKnown(pair, at: rows.now) {
-        // Always after the account: who waits for one another could wait for ever.
+        // Always locked after the account, to avoid deadlocks.
         try rows.lock(.network(network))
         try rows.read([
           .account(account), .network(network), .turn(account: account, site: site),
@@ -53,7 +53,7 @@ package struct SharedAttempts: Sendable {
     }
   }
 
-  /// What cannot be written stays counted as a failure.
+  /// If the write fails, the attempt stays counted as a failure.
   func finish(
     _ pair: AttemptBook.Key, _ keys: [AttemptBook.Key], as outcome: AttemptLimiter.Outcome
   ) async {
@@ -61,7 +61,7 @@ package struct SharedAttempts: Sendable {
     try? await database.countingAttempts { [table = database.attemptTable, rules] connection in
       var rows = try AttemptRows(table, AttemptBook(rules), connection)
       for key in keys where key != pair { try rows.lock(key) }
-      // Of a known pair only its own row is written, under the lock of its account all the same.
+      // For a known pair only its own row is written, but still under the lock of its account.
       if keys == [pair], case .pair(let account, _) = pair { try rows.lock(.account(account)) }
       try rows.read(keys)
       for key in keys {
@@ -75,8 +75,8 @@ package struct SharedAttempts: Sendable {
 
   // MARK: The table
 
-  /// What makes the table in PostgreSQL. `id` is a digest; times are milliseconds since 1970, 0 for
-  /// none.
+  /// The statements that create the table in PostgreSQL. `id` is a digest; times are milliseconds
+  /// since 1970, 0 for none.
   package static func tables(named table: String) -> [String] {
     [
       """
@@ -90,8 +90,8 @@ package struct SharedAttempts: Sendable {
     ]
   }
 
-  /// Deletes some of what is over, and of what is too much.
-  /// - Returns: `true` when there may be more.
+  /// Deletes some of the expired and surplus rows.
+  /// - Returns: `true` if there may be more.
   package static func clear(
     _ table: String, keeping capacity: Int64 = capacity, _ connection: any SQLConnection
   ) throws -> Bool {
@@ -102,7 +102,7 @@ package struct SharedAttempts: Sendable {
         DELETE FROM \(table) WHERE \(kind) AND id IN (SELECT id FROM \(table)
           WHERE \(kind) AND expires_at <= \(PostgresConnection.databaseTime) LIMIT \(sliceLimit))
         """)
-      // Those that last longest are passed over.
+      // Keeps those that expire last.
       deleted += try connection.change(
         """
         DELETE FROM \(table) WHERE \(kind) AND id IN (SELECT id FROM \(table)
@@ -113,7 +113,7 @@ package struct SharedAttempts: Sendable {
   }
 }
 
-/// The rows that one try concerns, in a transaction.
+/// The rows that one attempt concerns, in a transaction.
 private struct AttemptRows {
   private struct Row: Hashable {
     var failures: Int64 = 0
@@ -127,7 +127,7 @@ private struct AttemptRows {
   private let connection: any SQLConnection
   private var found: [AttemptBook.Key: Row] = [:]
   var book: AttemptBook
-  /// By the clock of the database.
+  /// The time by the clock of the database.
   let now: Date
 
   init(_ table: String, _ book: AttemptBook, _ connection: any SQLConnection) throws {
@@ -138,7 +138,7 @@ private struct AttemptRows {
     now = try row.step() ? Self.date(row.integer(0)) : .distantPast
   }
 
-  /// Keeps others from counting for an account or a network until the transaction ends.
+  /// Locks an account or a network against other attempts until the transaction ends.
   func lock(_ key: AttemptBook.Key) throws {
     let kind: Int64 = if case .account = key { 2 } else { 3 }
     let number = key.digest.prefix(4).reduce(Int32(0)) { $0 << 8 | Int32($1) }
@@ -169,7 +169,7 @@ private struct AttemptRows {
     }
   }
 
-  /// Writes the rows that are others now.
+  /// Writes the rows that have changed.
   func write() throws {
     for (key, old) in found {
       let count = book.counts[key]

@@ -3,29 +3,29 @@ package import Foundation
 import Synchronization
 import Wire
 
-/// A file of users with the hashes of their passwords: one user a line, `name:scrypt$…`; lines that
-/// begin with `#` are comments. It is read again when it has changed, which is checked every
+/// A file of users with the hashes of their passwords: one user per line, `name:scrypt$…`; lines
+/// that begin with `#` are comments. It is reloaded when it has changed, which is checked every
 /// second.
 ///
-/// Where its ``Form`` says so, each line has a remark behind the hash and a blank: what the user
-/// may do, say. Then `oidc` in place of the hash stands for somebody whom an OpenID provider names,
-/// and the name is a `UserName.key`: `subject:auth0|7f0c:oidc *=viewer`. Which name space a line is
-/// of depends on that word alone, so that no typed name passes for a subject.
+/// If its ``Form`` says so, each line has a remark after the hash and a blank, for example the
+/// user's roles. Then `oidc` in place of the hash denotes a user of an OpenID provider, and the
+/// name is a `UserName.key`: `subject:auth0|7f0c:oidc *=viewer`. Only that word determines the name
+/// space of a line, so that no typed name can pass for a subject.
 package final class UserFile: PasswordDirectory {
-  /// What is wrong with a user file.
+  /// The error in a user file.
   package struct Fault: Error, Hashable, CustomStringConvertible {
     package let description: String
   }
 
-  /// What a file holds.
+  /// The format of a file.
   package struct Form: Sendable {
-    /// Whether a remark is one; `nil`: lines have none.
+    /// Whether a text is a valid remark; `nil` if lines have none.
     let isRemark: (@Sendable (String) -> Bool)?
-    /// Which command writes the file.
+    /// The command that writes the file.
     let command: String
-    /// Whether a file that is not there has nobody in it.
+    /// Whether a missing file counts as empty.
     let mayBeMissing: Bool
-    /// Whether of a file that has been edited badly the good lines count. Else all stays as it was.
+    /// Whether the valid lines of a file with errors apply. Otherwise the previous contents stay.
     let honoursGoodLines: Bool
 
     package init(
@@ -38,39 +38,39 @@ package final class UserFile: PasswordDirectory {
       self.isRemark = isRemark
     }
 
-    /// Passwords alone.
+    /// A file of passwords without remarks.
     package static let passwords = Form(command: "belfry backend user add")
   }
 
   private struct Line: Equatable {
-    /// `nil`: an OpenID provider says who it is.
+    /// The hash; `nil` if an OpenID provider authenticates the user.
     let hash: PasswordHash?
     let remark: String
   }
 
   private struct Contents {
     var lines: [UserName: Line] = [:]
-    /// What is wrong with the file as it is now.
+    /// The error in the present file.
     var fault: Fault?
     var stamp: Stamp?
-    /// Right passwords of the last minutes, by a keyed digest, so that a client that signs in with
-    /// each request does not cost a hash each time.
+    /// Recent correct passwords as keyed digests, so that a client that signs in with each request
+    /// does not cost a hash each time.
     var known: [UserName: (digest: [UInt8], until: Date)] = [:]
     var lookedAt = Date.distantPast
     var isLooking = false
   }
 
-  /// Tells versions of the file apart.
+  /// A stamp that distinguishes versions of the file.
   private struct Stamp: Equatable {
     let modified: Date?
     let size: Int?
     let number: Int?
   }
 
-  /// How long a right password is remembered.
+  /// The time for which a correct password is cached, in seconds.
   private static let memory: TimeInterval = 600
   private static let memoryLimit = 10_000
-  /// How often the file is checked for changes, in seconds.
+  /// The interval at which the file is checked for changes, in seconds.
   private static let pause: TimeInterval = 1
 
   package let path: String
@@ -78,14 +78,14 @@ package final class UserFile: PasswordDirectory {
   private let report: @Sendable (Fault?) -> Void
   private let now: @Sendable () -> Date
   private let digestKey: [UInt8]
-  /// The work for a user who does not exist.
+  /// A hash that makes checks for unknown users take as long.
   private let dummy: PasswordHash
   private let contents = Mutex(Contents())
   private let hashing: HashingQueue
 
-  /// - Parameter report: Hears, from any thread, when a change of the file has made it a bad one,
-  ///   or a good one again.
-  /// - Throws: ``Fault`` when the file cannot be read or a line is not a user.
+  /// - Parameter report: Called on any thread when a change of the file has introduced or removed
+  ///   errors.
+  /// - Throws: ``Fault`` if the file cannot be read or a line is invalid.
   package convenience init(
     path: String, form: Form = .passwords, now: @escaping @Sendable () -> Date = { Date() },
     report: @escaping @Sendable (Fault?) -> Void = { _ in }
@@ -119,13 +119,13 @@ package final class UserFile: PasswordDirectory {
     return contents.withLock { $0.lines.values.contains { $0.hash != nil } }
   }
 
-  /// What is wrong with the file; `nil` for a good one.
+  /// The error in the file; `nil` for a valid one.
   package func fault() async -> Fault? {
     await refreshWhenDue()
     return contents.withLock { $0.fault }
   }
 
-  /// What the file says of a user beside the password; `nil` for one who does not exist.
+  /// The remark on a user; `nil` for an unknown user.
   package func remark(on user: UserName) async -> String? {
     await refreshWhenDue()
     return contents.withLock { $0.lines[user]?.remark }
@@ -150,7 +150,7 @@ package final class UserFile: PasswordDirectory {
     }
     guard isRight, let hash else { return nil }
     return contents.withLock { contents in
-      // Not if the password was changed meanwhile.
+      // Not if the password was changed in the meantime.
       guard contents.lines[user]?.hash == hash else { return nil }
       if contents.known.count >= Self.memoryLimit { contents.known.removeAll() }
       if let digest { contents.known[user] = (digest, now().addingTimeInterval(Self.memory)) }
@@ -169,12 +169,13 @@ package final class UserFile: PasswordDirectory {
 
   private func digest(_ password: String, _ user: UserName) -> [UInt8]? {
     let text = Array(user.text.utf8) + [0] + Array(password.utf8)
-    // Fails only when OpenSSL has no HMAC; then nothing is remembered.
+    // Fails only if OpenSSL lacks HMAC; then nothing is cached.
     return try? MessageAuthentication.code(of: text, key: digestKey)
   }
 
-  /// The first request after each second looks at the file and waits for that; others go on with
-  /// what is known. The look has a thread of its own: a slow disk must not hold those of requests.
+  /// Checks the file if it is due. The first request after each second waits for the check; others
+  /// use the present contents. The check has a separate thread, so that a slow disk does not block
+  /// those of requests.
   private func refreshWhenDue() async {
     let isDue = contents.withLock { contents in
       let now = now()
@@ -217,8 +218,7 @@ package final class UserFile: PasswordDirectory {
 
   // MARK: The file
 
-  /// - Returns: The users of the lines that can be read, and what is wrong with the first of the
-  ///   others.
+  /// - Returns: The users of the valid lines, and the error in the first invalid one.
   private static func read(
     _ path: String, _ form: Form
   ) -> (lines: [UserName: Line], fault: Fault?) {
@@ -255,12 +255,12 @@ package final class UserFile: PasswordDirectory {
           fault ?? Fault(description: "\(path):\(index + 1): '\(user)' stands there twice")
       }
     }
-    // Of two lines nobody knows which one was meant.
+    // Of two lines for one user it is unclear which one is meant, so neither applies.
     for user in doubtful { lines[user] = nil }
     return (lines, fault)
   }
 
-  /// In place of a hash.
+  /// The word in place of a hash.
   private static let providerWord = "oidc"
 
   private static func user(_ line: Substring, _ form: Form) -> (UserName, Line)? {
@@ -282,10 +282,10 @@ package final class UserFile: PasswordDirectory {
     return (user, Line(hash: hash, remark: remark))
   }
 
-  /// Adds a user, or gives one another password; makes the file, readable by its owner only, when
-  /// there is none.
+  /// Adds a user, or changes their password; creates the file, readable only by its owner, if there
+  /// is none.
   ///
-  /// - Parameter password: `nil` for somebody whom an OpenID provider names.
+  /// - Parameter password: The password; `nil` for a user of an OpenID provider.
   /// - Returns: Whether the user is new.
   package static func set(
     _ password: String?, of user: UserName, remark: String? = nil, in path: String,
@@ -301,8 +301,8 @@ package final class UserFile: PasswordDirectory {
     }
   }
 
-  /// Takes a user out.
-  /// - Returns: Whether there was one.
+  /// Removes a user.
+  /// - Returns: Whether the user existed.
   package static func remove(
     _ user: UserName, from path: String, form: Form = .passwords
   ) throws -> Bool {
@@ -326,7 +326,8 @@ package final class UserFile: PasswordDirectory {
       lines = text.split(separator: "\n").map(String.init)
     }
     let result = change(&lines)
-    // Written beside and moved into place: a server that reads meanwhile sees one or the other.
+    // Written to a draft that is renamed, so that a server that reads meanwhile sees either
+    // version.
     let draft = path + ".new"
     let text = lines.map { $0 + "\n" }.joined()
     guard let file = FileHandle.newPrivate(draft),

@@ -1,31 +1,31 @@
 import Foundation
 package import NotificationHubs
 
-/// Who somebody is, in the one spelling that everything here compares.
+/// The identity of a user, in the normalized spelling used for all comparisons.
 ///
 /// Names that people type and subjects of an OpenID provider are two name spaces: the user `carol`
-/// of the user file and the subject `carol` of a token are different people. Typed names are
-/// lower-cased, so that two of them never differ in letter case only; subjects are compared
+/// in the user file and the subject `carol` in a token are different people. Typed names are
+/// lower-cased, so that two of them never differ only in letter case; subjects are compared
 /// exactly.
 package struct UserName: Hashable, Sendable, CustomStringConvertible {
-  /// Where a name comes from.
+  /// The origin of a name.
   package enum Kind: String, Sendable, CaseIterable {
     /// Typed by a person, in the user file.
     case name
     /// The subject of a token of the OpenID provider.
     case subject
-    /// An e-mail address that the provider says is the bearer's. Operators of the hub only: an
-    /// address can pass to somebody else, and no device belongs to one.
+    /// An email address that the provider has verified. Only operators of the hub can have one: an
+    /// address can pass to another person, so no device belongs to one.
     case email
-    /// Stored by a version that kept no name spaces apart, and could be either. Nobody signs in as
-    /// one.
+    /// A name stored by a version without separate name spaces, which could be of either. No user
+    /// signs in as one.
     case old
   }
 
-  /// What the tutorials' tag begins with.
+  /// The prefix of the tutorials' tag.
   package static let tagPrefix = "username:"
   private static let identifierLimit = Tag.maximumLength - tagPrefix.count
-  /// No typed name's identifier holds a colon.
+  /// A mark with a colon, which no identifier of a typed name contains.
   private static func mark(of kind: Kind) -> String {
     switch kind {
     case .name, .old: ""
@@ -36,37 +36,38 @@ package struct UserName: Hashable, Sendable, CustomStringConvertible {
 
   package let kind: Kind
   package let text: String
-  /// The name in characters that a tag and a user id can hold, different for different users.
+  /// The name in characters that are valid in a tag and a user id, unique per user.
   package let identifier: String
 
-  /// A typed name as it is; others with their kind.
+  /// The typed name; others with their kind.
   package var description: String { kind == .name ? text : key }
-  /// What the store compares: `name:alice`, `subject:auth0|Alice`.
+  /// The form that the store compares: `name:alice`, `subject:auth0|Alice`.
   package var key: String { "\(kind.rawValue):\(text)" }
 
-  /// A name that a person types.
+  /// Creates a name that a person types.
   /// - Returns: `nil` for a name that is empty, too long, or has control characters.
   package init?(typed name: String) {
-    // Before it is folded, which costs its length several times.
+    // Checked before folding, which costs several times the length.
     guard name.utf8.count <= 4 * Self.identifierLimit else { return nil }
     self.init(Self.folded(name), .name)
   }
 
-  /// One spelling of what people type: keyboards and systems compose accents differently.
+  /// Normalizes typed names, since keyboards and systems compose accents differently.
   private static func folded(_ name: String) -> String {
     name.precomposedStringWithCanonicalMapping.lowercased().precomposedStringWithCanonicalMapping
   }
 
-  /// The subject of a token, compared exactly.
+  /// Creates the name for the subject of a token, which is compared exactly.
   package init?(subject: String) { self.init(subject, .subject) }
 
-  /// A verified address, compared exactly: what stands before the `@` may tell letter cases apart.
+  /// Creates the name for a verified address, which is compared exactly: the part before the `@`
+  /// may be case-sensitive.
   package init?(email: String) {
     guard email.contains("@") else { return nil }
     self.init(email, .email)
   }
 
-  /// Reads ``key``.
+  /// Parses ``key``.
   package init?(key: String) {
     guard let colon = key.firstIndex(of: ":"), let kind = Kind(rawValue: String(key[..<colon]))
     else { return nil }
@@ -86,7 +87,7 @@ package struct UserName: Hashable, Sendable, CustomStringConvertible {
     self.identifier = identifier
   }
 
-  /// By bytes: texts that look alike may be two subjects, and Swift takes them for one.
+  /// Compares bytes: texts that Swift considers equal may be two subjects.
   package static func == (one: UserName, other: UserName) -> Bool {
     one.kind == other.kind && one.identifier == other.identifier
   }
@@ -99,8 +100,8 @@ package struct UserName: Hashable, Sendable, CustomStringConvertible {
   /// The tag of the user's devices, `username:alice`.
   package var tag: Tag { Tag(rawValue: Self.tagPrefix + identifier) }
 
-  /// Lower-case letters, digits and `_ @ . -` stand for themselves, every other byte for `#` and
-  /// two hexadecimal digits.
+  /// Escapes a name: lower-case letters, digits and `_ @ . -` are kept, every other byte becomes
+  /// `#` and two hexadecimal digits.
   private static func escaped(_ name: String) -> String {
     var text = ""
     for byte in name.utf8 {
@@ -117,7 +118,7 @@ package struct UserName: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// Why a name does not say who is meant.
+/// The reason why a name is ambiguous or invalid.
 package enum UserReferenceFault: Error, Hashable, CustomStringConvertible {
   case notAName(String)
   case ambiguous(String)
@@ -135,11 +136,11 @@ package enum UserReferenceFault: Error, Hashable, CustomStringConvertible {
 }
 
 extension UserName {
-  /// Finds out who is meant by a name in a request or an option: `name:carol`, `subject:Carol`, or
-  /// the bare name where only one kind of user signs in.
+  /// Resolves the name in a request or an option: `name:carol`, `subject:Carol`, or the bare name
+  /// if only one kind of user can sign in.
   ///
-  /// - Parameter kinds: The kinds of users who sign in.
-  /// - Throws: ``UserReferenceFault``; nobody is guessed.
+  /// - Parameter kinds: The kinds of users that can sign in.
+  /// - Throws: ``UserReferenceFault``; ambiguous names are never guessed.
   package init(reference: String, kinds: Set<Kind>) throws(UserReferenceFault) {
     if let user = UserName(key: reference) {
       guard kinds.contains(user.kind) else { throw .unknownKind(reference) }
