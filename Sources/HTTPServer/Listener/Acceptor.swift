@@ -12,13 +12,13 @@ import Synchronization
   import Darwin
 #endif
 
-/// The thread that accepts connections and decides who serves them: a TLS client that offers `h2`
-/// by ALPN goes to the HTTP/2 server, every other one to libmicrohttpd.
+/// The thread that accepts connections and assigns them to a server: a TLS client that offers `h2`
+/// by ALPN is served by the HTTP/2 server, every other client by libmicrohttpd.
 ///
-/// The client's hello is read without taking it from the socket, so that the server that takes
-/// the connection finds the handshake from its start.
+/// The client's hello is read without removing it from the socket, so that the server that gets the
+/// connection sees the handshake from its start.
 final class Acceptor: Sendable {
-  /// Stops its acceptor before it ends.
+  /// The engine, which stops its acceptor before it ends.
   private unowned let engine: Engine
   private let pipe: WakePipe
   private let isStopping = Atomic<Bool>(false)
@@ -29,17 +29,17 @@ final class Acceptor: Sendable {
     var waiter: CheckedContinuation<Void, Never>?
   }
 
-  /// A connection whose client's hello has not come whole.
+  /// A connection whose client hello is incomplete.
   private struct Hello {
     let connection: Connection
-    /// Bytes of it that have been read.
+    /// The number of its bytes seen so far.
     var seen = 0
-    /// Monotonic nanoseconds before which it is left alone: where the system wakes us for bytes
-    /// that we have seen.
+    /// The monotonic time in nanoseconds before which it is ignored, for systems that wake us for
+    /// bytes already seen.
     var restsUntil: UInt64 = 0
   }
 
-  /// `nil` when the process is out of descriptors.
+  /// Fails if the process is out of descriptors.
   init?(engine: Engine) {
     guard let pipe = WakePipe() else { return nil }
     self.pipe = pipe
@@ -59,7 +59,7 @@ final class Acceptor: Sendable {
     thread.start()
   }
 
-  /// Closes the connections that nobody serves yet, and returns when the thread has ended.
+  /// Closes the connections not yet assigned, and returns when the thread has ended.
   func stop() async {
     isStopping.store(true, ordering: .sequentiallyConsistent)
     pipe.wake()
@@ -79,7 +79,8 @@ final class Acceptor: Sendable {
   private func run() {
     var hellos: [Hello] = []
     var descriptors: [pollfd] = []
-    /// Out of descriptors: until then connects wait in the system's queue.
+    /// The time until which the process is out of descriptors; connections wait in the system's
+    /// queue.
     var pausedUntil: UInt64 = 0
     let hello = UnsafeMutableRawBufferPointer.allocate(
       byteCount: ClientHello.maxSize + 64, alignment: 16)
@@ -90,7 +91,7 @@ final class Acceptor: Sendable {
       let accepts = now >= pausedUntil && engine.hasRoom
       descriptors.removeAll(keepingCapacity: true)
       descriptors.append(pollfd(fd: pipe.readEnd, events: Int16(POLLIN), revents: 0))
-      // A negative descriptor is skipped by `poll`.
+      // `poll` skips a negative descriptor.
       descriptors.append(
         pollfd(fd: accepts ? engine.listeningSocket : -1, events: Int16(POLLIN), revents: 0))
       for hello in hellos {
@@ -109,7 +110,7 @@ final class Acceptor: Sendable {
         }
       }
       guard descriptors[1].revents != 0 else { continue }
-      // Bounded, so that the hellos have their turn.
+      // Bounded, so that pending hellos are also processed.
       for _ in 0..<64 where engine.hasRoom {
         guard let (socket, peer) = accept() else {
           if [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(errno) {
@@ -131,7 +132,7 @@ final class Acceptor: Sendable {
     for hello in hellos { engine.close(hello.connection) }
   }
 
-  /// Takes a waiting connection; `nil` with `errno` set when there is none.
+  /// Accepts a waiting connection; `nil` with `errno` set if there is none.
   private func accept() -> (Int32, SocketAddress)? {
     var storage = sockaddr_storage()
     var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
@@ -158,7 +159,7 @@ final class Acceptor: Sendable {
     return (socket, peer)
   }
 
-  /// Decides about a connection if its client's hello has come; returns it if it has not.
+  /// Assigns a connection if its client hello is complete; otherwise returns it.
   private func look(
     _ waiting: Hello, _ now: UInt64, into buffer: UnsafeMutableRawBufferPointer
   ) -> Hello? {
@@ -178,7 +179,8 @@ final class Acceptor: Sendable {
       return nil
     case .partial where count < buffer.count:
       if count == waiting.seen {
-        // Woken in vain: by the end of the client's side, or because the mark below has no effect.
+        // A spurious wake-up: the client closed its side, or the low-water mark below has no
+        // effect.
         guard !connection.isPeerGone else {
           engine.close(connection)
           return nil
@@ -195,16 +197,17 @@ final class Acceptor: Sendable {
     }
   }
 
-  /// Has `poll` wake us when there are so many bytes, those that we leave in the socket included.
+  /// Makes `poll` wake us at this number of bytes, including those left in the socket.
   private func setLowWater(_ count: Int32, _ socket: Int32) {
     var count = count
     setsockopt(socket, SOL_SOCKET, SO_RCVLOWAT, &count, socklen_t(MemoryLayout<Int32>.size))
   }
 }
 
-// Who may have a connection, who has to give one up, and who serves it. Called by the acceptor.
+// Admission, eviction and assignment of connections. Called by the acceptor.
 extension Engine {
-  /// Connections beyond `maxConnections` that may be there for the moment it takes to close others.
+  /// The maximum number of connections, including those beyond `maxConnections` that exist briefly
+  /// while others are being closed.
   var hardLimit: Int {
     let limit = max(1, configuration.maxConnections)
     return limit + limit / 8 + 8
@@ -213,7 +216,7 @@ extension Engine {
   /// Whether a connection can be accepted now.
   var hasRoom: Bool { connections.count < hardLimit }
 
-  /// Takes a connection in, or closes it where its address has as many as it may.
+  /// Registers a connection, or closes it if its address has reached the limit.
   func admit(_ socket: Int32, _ peer: SocketAddress) -> Connection? {
     let isOfProxy = configuration.trustedProxies.contains(peer.host)
     if configuration.maxConnectionsPerAddress > 0, let network = ClientNetwork(peer),
@@ -224,7 +227,8 @@ extension Engine {
       return nil
     }
     let now = configuration.clock.now()
-    // The hello of a TLS client is a part of its first request: it begins at once.
+    // The hello of a TLS client counts as part of its first request, so its time limit starts at
+    // once.
     let limit =
       choosesProtocol
       ? min(configuration.idleTimeout, configuration.requestReadTimeout) : configuration.idleTimeout
@@ -246,19 +250,19 @@ extension Engine {
     return connection
   }
 
-  /// Closes a connection that nobody serves.
+  /// Closes a connection that no server has.
   func close(_ connection: Connection) {
     forget(connection)
     Socket.close(connection.socket)
   }
 
-  /// A connection has ended; its socket is closed next.
+  /// Unregisters a connection that has ended; its socket is closed next.
   func forget(_ connection: Connection) {
     connections.remove(connection)
     configuration.observer?.connectionClosed(connection.number)
   }
 
-  /// Gives a connection to libmicrohttpd.
+  /// Passes a connection to libmicrohttpd.
   func serveHTTP1(_ connection: Connection) {
     guard let daemon = takeDaemon() else { return close(connection) }
     connection.daemon = daemon
@@ -270,7 +274,7 @@ extension Engine {
     forget(connection)
   }
 
-  /// Gives a connection to the HTTP/2 server.
+  /// Passes a connection to the HTTP/2 server.
   func serveHTTP2(_ connection: Connection) {
     guard let http2 else { return close(connection) }
     http2.serve(connection)

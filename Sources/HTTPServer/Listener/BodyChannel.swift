@@ -1,13 +1,14 @@
 import HTTP2
 import Synchronization
 
-/// Where a stream's task hands its bytes to the connection's thread: one write at a time, the
-/// writer sleeps until the bytes are taken, the connection sleeps while there are none.
+/// The channel in which a stream's task passes bytes to the connection's thread: one write at a
+/// time, where the writer sleeps until the bytes are taken, and the connection sleeps while there
+/// are none.
 ///
-/// The connection is put to sleep and woken under the lock, so it is woken exactly once, and never
+/// The connection is suspended and woken under the lock, so it is woken exactly once, and never
 /// after its end.
 final class BodyChannel: HTTP2BodySource {
-  /// How the connection sleeps while there is nothing to send.
+  /// The functions that suspend and wake the connection while there is nothing to send.
   struct Sleeper: @unchecked Sendable {  // used under the lock of the channel
     let sleep: () -> Void
     let wake: () -> Void
@@ -21,14 +22,14 @@ final class BodyChannel: HTTP2BodySource {
   }
 
   private struct State: @unchecked Sendable {  // guarded by the Mutex around it
-    /// `nil` once the connection is done with the reply.
+    /// The connection's sleeper; `nil` once the connection is done with the reply.
     var sleeper: Sleeper?
     var isSuspended = false
     var pending: [UInt8] = []
-    /// How much of `pending` the connection has taken.
+    /// The number of bytes in `pending` that the connection has taken.
     var taken = 0
     var writer: Writer?
-    /// Monotonic nanoseconds after which a waiting writer counts as stalled.
+    /// The monotonic time in nanoseconds after which a waiting writer counts as stalled.
     var writeDeadline = UInt64.max
     var end: End?
     var task: Task<Void, Never>?
@@ -37,7 +38,7 @@ final class BodyChannel: HTTP2BodySource {
   private let state: Mutex<State>
   private let writeDeadline: @Sendable () -> UInt64
 
-  /// - Parameter writeDeadline: When a write that starts now counts as stalled.
+  /// - Parameter writeDeadline: The time at which a write that starts now counts as stalled.
   init(_ sleeper: Sleeper, writeDeadline: @escaping @Sendable () -> UInt64) {
     state = Mutex(State(sleeper: sleeper))
     self.writeDeadline = writeDeadline
@@ -45,7 +46,7 @@ final class BodyChannel: HTTP2BodySource {
 
   // MARK: the task's side
 
-  /// Runs `body` in a task of its own.
+  /// Runs `body` in a separate task.
   func start(_ body: @escaping @Sendable (HTTPBodyWriter) async throws -> Void) {
     let task = Task {
       do {
@@ -100,7 +101,7 @@ final class BodyChannel: HTTP2BodySource {
 
   // MARK: the connection's side
 
-  /// Copies what is pending into `buffer`, or puts the connection to sleep.
+  /// Copies pending bytes into `buffer`, or suspends the connection.
   func read(into buffer: UnsafeMutableRawBufferPointer) -> HTTP2BodyPart {
     let (supply, writer) = state.withLock { state -> (HTTP2BodyPart, Writer?) in
       let available = state.pending.count - state.taken
@@ -132,13 +133,14 @@ final class BodyChannel: HTTP2BodySource {
     return supply
   }
 
-  /// Whether the connection sleeps, so that libmicrohttpd cannot see the peer leave.
+  /// Whether the connection is suspended, so that libmicrohttpd cannot detect the peer's
+  /// disconnect.
   var isIdle: Bool { state.withLock { $0.isSuspended } }
 
-  /// Whether a write has been waiting for longer than it may.
+  /// Whether a write has exceeded its time limit.
   func isStalled(at now: UInt64) -> Bool { state.withLock { $0.writeDeadline <= now } }
 
-  /// Ends the stream from outside: the writer gets `error`, its task is cancelled.
+  /// Ends the stream from outside: the writer gets `error`, and its task is cancelled.
   func fail(_ error: HTTPWriteError) {
     let (writer, task) = state.withLock { state -> (Writer?, Task<Void, Never>?) in
       defer {
@@ -158,7 +160,7 @@ final class BodyChannel: HTTP2BodySource {
     task?.cancel()
   }
 
-  /// Called when the connection is done with the reply; it must not be woken any more.
+  /// Called when the connection is done with the reply; it must not be woken afterwards.
   func release() {
     state.withLock { state in
       state.sleeper = nil
@@ -168,14 +170,14 @@ final class BodyChannel: HTTP2BodySource {
   }
 }
 
-/// The writing end of a streamed body; used by the stream's closure only, one write at a time.
+/// The writing end of a streamed body, used only by the stream's closure, one write at a time.
 package struct HTTPBodyWriter: Sendable {
   private let channel: BodyChannel
 
   init(channel: BodyChannel) { self.channel = channel }
 
-  /// Sends bytes and returns once the connection has taken all of them: a slow reader slows its
-  /// writer down instead of filling memory.
+  /// Sends bytes and returns once the connection has taken all of them, so that a slow reader slows
+  /// down its writer instead of filling memory.
   package func write(_ bytes: [UInt8]) async throws(HTTPWriteError) {
     try await channel.write(bytes)
   }
@@ -186,7 +188,7 @@ package struct HTTPBodyWriter: Sendable {
   }
 }
 
-/// Why a stream cannot be written any more; the connection is closed in each case.
+/// The reason why a stream can no longer be written; in each case the connection is closed.
 package enum HTTPWriteError: Error, Equatable {
   /// The client closed the connection.
   case clientGone

@@ -1,16 +1,15 @@
-/// What the first message of a TLS client says of the protocols that it speaks (RFC 8446, section
-/// 4.1.2; RFC 7301).
+/// The protocols that the first message of a TLS client offers (RFC 8446, section 4.1.2; RFC 7301).
 enum ClientHello: Equatable {
-  /// More has to come before that can be told.
+  /// The message is incomplete.
   case partial
   case offersHTTP2
-  /// It offers other protocols or none, or this is no TLS.
+  /// The client offers other protocols or none, or this is not TLS.
   case other
 
-  /// A longer one is not read; those of today's clients have 0.2 to 2 KiB.
+  /// The maximum size in bytes of a hello that is read; those of current clients have 0.2 to 2 KiB.
   static let maxSize = 16 * 1024
 
-  /// - Parameter bytes: All that has come so far of a connection.
+  /// - Parameter bytes: All bytes received so far on a connection.
   init(_ bytes: UnsafeRawBufferPointer) {
     var message: [UInt8] = []
     var record = 0
@@ -73,7 +72,7 @@ enum ClientHello: Equatable {
     return false
   }
 
-  /// A run of fields, read from the front.
+  /// A sequence of fields, read from the front.
   private struct Fields {
     var rest: ArraySlice<UInt8>
 
@@ -83,7 +82,7 @@ enum ClientHello: Equatable {
       return true
     }
 
-    /// The next field, which stands behind its length; `nil` when it is not whole.
+    /// Reads the next field, preceded by its length; `nil` if it is incomplete.
     mutating func take(lengthBytes: Int) -> ArraySlice<UInt8>? {
       guard rest.count >= lengthBytes else { return nil }
       let length = rest.prefix(lengthBytes).reduce(0) { $0 << 8 | Int($1) }

@@ -10,44 +10,46 @@ import Synchronization
   import Darwin
 #endif
 
-/// What the server knows of one open connection, whatever it speaks.
+/// The state of an open connection of either protocol.
 final class Connection: Sendable {
-  /// Closes all its connections before it ends.
+  /// The engine, which closes all its connections before it ends.
   unowned let engine: Engine
-  /// Owned by who serves the connection, who closes it after taking the connection out of the
-  /// `HTTPConnections`; used by others only while it stands there, under that table's lock.
+  /// The socket. It belongs to the server of the connection, which closes it after removing the
+  /// connection from the `HTTPConnections`; others use it only while the connection is in that
+  /// table, under its lock.
   let socket: Int32
-  /// Counts from 1 within the listener.
+  /// The number, counted from 1 within the listener.
   let number: UInt64
   let peer: SocketAddress
   /// The peer's numeric address.
   let address: String
-  /// The client that its connections count for.
+  /// The network that its connections count toward.
   let network: ClientNetwork?
-  /// Whether it stands for many clients.
+  /// Whether the peer is a trusted proxy, which represents many clients.
   let isOfProxy: Bool
-  /// Clock nanoseconds at which the connection is cut; `.max` while nothing is awaited of the
-  /// client.
+  /// The clock time in nanoseconds at which the connection is cut; `.max` while nothing is expected
+  /// of the client.
   let deadline: Atomic<UInt64>
-  /// What `deadline` is while nothing of the next request has been seen.
+  /// The value of `deadline` while no byte of the next request has been seen.
   let idleDeadline: Atomic<UInt64>
-  /// Since when it waits for a request, or for the rest of one.
+  /// The time since which it has waited for a request or the rest of one.
   let idleSince: Atomic<UInt64>
-  /// Counts the times that it fell idle.
+  /// The number of times that it became idle.
   private let idlePeriod = Atomic<UInt64>(0)
-  /// Requests that have come whole and whose reply has not gone.
+  /// The number of requests received completely whose reply is not sent.
   let serving = Atomic<Int>(0)
-  /// Whether its HTTP/2 client has been sent away.
+  /// Whether its HTTP/2 client has been sent GOAWAY.
   let isLeaving = Atomic<Bool>(false)
-  /// Whether it had to make room.
+  /// Whether it was evicted to make room.
   let isEvicted = Atomic<Bool>(false)
-  /// On its way from the acceptor to libmicrohttpd, which closes the socket unasked if it does not
-  /// take it: nobody may touch it. Changed under the table's lock.
+  /// Whether it is in transit from the acceptor to libmicrohttpd, which closes the socket by itself
+  /// on failure, so nothing else may use it. Changed under the table's lock.
   let isInTransit = Atomic<Bool>(false)
-  /// libmicrohttpd's; set before its first request, used on the connection's own thread only.
+  /// libmicrohttpd's handle; set before its first request, used only on the connection's own
+  /// thread.
   nonisolated(unsafe) var handle: OpaquePointer?
-  /// The idle period in which the watchdog last counted bytes, and how many there were. The
-  /// watchdog's alone.
+  /// The idle period in which the watchdog last counted bytes, and their number. Used only by the
+  /// watchdog.
   nonisolated(unsafe) private var watched: (period: UInt64, bytes: Int64) = (0, 0)
   private let work = Mutex(Work())
 
@@ -75,7 +77,7 @@ final class Connection: Sendable {
     idleSince = Atomic(now)
   }
 
-  /// From now on the next request is awaited.
+  /// Marks the connection as waiting for its next request.
   func idle(until deadline: UInt64, since now: UInt64) {
     idlePeriod.add(1, ordering: .relaxed)
     idleSince.store(now, ordering: .relaxed)
@@ -83,24 +85,24 @@ final class Connection: Sendable {
     self.deadline.store(deadline, ordering: .relaxed)
   }
 
-  /// The first line of a request has come; the whole of it must come before `deadline`, or before
-  /// the time that has been set when its first byte was seen.
+  /// Records that the first line of a request has been read; the rest must arrive before
+  /// `deadline`, or before the time set when its first byte was seen.
   func requestBegins(until deadline: UInt64) {
     _ = self.deadline.compareExchange(
       expected: idleDeadline.load(ordering: .relaxed), desired: deadline, ordering: .relaxed)
   }
 
-  /// Whether it waits for a request of which nothing has been seen yet.
+  /// Whether it waits for a request of which no byte has been seen.
   private var isIdle: Bool {
     let idle = idleDeadline.load(ordering: .relaxed)
     return idle != .max && deadline.load(ordering: .relaxed) == idle
   }
 
-  /// Sets the request's time limit if bytes of it have come since the connection fell idle.
+  /// Sets the request's time limit if bytes of it have arrived since the connection became idle.
   ///
-  /// libmicrohttpd takes them from the socket without a word until a whole line is there, so the
-  /// system is asked. What came between the last reply and the watchdog's next round is not
-  /// noticed before a byte follows it.
+  /// libmicrohttpd silently consumes them until a whole line is there, so the system is asked.
+  /// Bytes that arrived between the last reply and the watchdog's next round are only noticed when
+  /// another one follows.
   func watchFirstByte(requestUntil deadline: UInt64) {
     let period = idlePeriod.load(ordering: .relaxed)
     let idle = idleDeadline.load(ordering: .relaxed)
@@ -115,7 +117,7 @@ final class Connection: Sendable {
     _ = self.deadline.compareExchange(expected: idle, desired: deadline, ordering: .relaxed)
   }
 
-  /// The daemon that serves it, if one does.
+  /// The daemon that serves it, if any.
   var daemon: Daemon? {
     get { work.withLock { $0.daemon } }
     set { work.withLock { $0.daemon = newValue } }
@@ -127,7 +129,7 @@ final class Connection: Sendable {
     set { work.withLock { $0.exchange = newValue } }
   }
 
-  /// The streamed reply to it being written, if any.
+  /// The streamed reply being written, if any.
   var stream: BodyChannel? {
     get { work.withLock { $0.stream } }
     set { work.withLock { $0.stream = newValue } }
@@ -139,7 +141,7 @@ final class Connection: Sendable {
     set { work.withLock { $0.link = newValue } }
   }
 
-  /// The HTTP/2 requests under way.
+  /// The HTTP/2 requests in progress.
   var streams: [StreamExchange] { work.withLock { Array($0.streams.values) } }
 
   func addStream(_ stream: StreamExchange) {
@@ -148,14 +150,14 @@ final class Connection: Sendable {
 
   func stream(_ number: Int32) -> StreamExchange? { work.withLock { $0.streams[number] } }
 
-  /// - Returns: The stream, and whether it was the last.
+  /// - Returns: The stream, and whether it was the last one.
   func removeStream(_ number: Int32) -> (StreamExchange, isLast: Bool)? {
     work.withLock { work in
       work.streams.removeValue(forKey: number).map { ($0, work.streams.isEmpty) }
     }
   }
 
-  /// Forgets request and stream.
+  /// Removes the request and the stream.
   func clear() {
     work.withLock { work in
       work.exchange = nil
@@ -163,16 +165,16 @@ final class Connection: Sendable {
     }
   }
 
-  /// Makes who serves it see the end of the connection and close it; under the table's lock.
+  /// Makes the server of the connection see its end and close it. Call under the table's lock.
   func cut() {
     guard !isInTransit.load(ordering: .relaxed) else { return }
     _ = shutdown(socket, Int32(SHUT_RDWR))
   }
 
-  /// Ends the connection on its own thread, which closes it next.
+  /// Ends the connection on its own thread, which then closes it.
   func end(_ cut: HTTPCut) {
     if cut == .reset {
-      // Linux resets a connection that is told to have no peer; elsewhere closing it does so.
+      // Linux resets a connection on connect with AF_UNSPEC; elsewhere closing it does so.
       var linger = linger(l_onoff: 1, l_linger: 0)
       _ = setsockopt(
         socket, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout.size(ofValue: linger)))
@@ -185,18 +187,19 @@ final class Connection: Sendable {
     _ = shutdown(socket, Int32(SHUT_RDWR))
   }
 
-  /// Whether the peer has closed its side; never blocks, takes nothing from the socket.
+  /// Whether the peer has closed its side; never blocks, and consumes nothing from the socket.
   var isPeerGone: Bool {
     var byte: UInt8 = 0
     let count = recv(socket, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
-    // What is left of a TLS connection is its last words, which only libmicrohttpd can read.
+    // The remaining bytes of a TLS connection are its closing messages, which only libmicrohttpd
+    // can read.
     if count > 0 { return hasHungUp }
     return count == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
   }
 }
 
 extension Connection {
-  /// Whether the peer has ended its side, bytes before that end aside.
+  /// Whether the peer has closed its side, even if bytes remain before that end.
   private var hasHungUp: Bool {
     #if canImport(Darwin)
       let hangUp = Int16(POLLHUP)  // Darwin reports the end of the peer's side as this

@@ -9,30 +9,30 @@ import Synchronization
   import Darwin
 #endif
 
-/// A running libmicrohttpd daemon with the one certificate that it was started with; the acceptor
-/// gives it its connections.
+/// A running libmicrohttpd daemon with the certificate that it was started with; the acceptor
+/// passes connections to it.
 ///
-/// libmicrohttpd cannot change a daemon's certificate, so an engine that is given a new one starts
-/// a second daemon and retires the first, which goes on with the connections it has.
+/// libmicrohttpd cannot change a daemon's certificate, so for a new one the engine starts a second
+/// daemon and retires the first, which continues to serve its connections.
 final class Daemon: @unchecked Sendable {  // `handle`: set in `init`, freed by the one who stops it
-  /// Outlives the daemon: its stopper holds the engine.
+  /// The engine, which outlives the daemon, since whoever stops the daemon holds the engine.
   unowned let engine: Engine
-  /// Connections that were given to this daemon and are not closed.
+  /// The number of connections passed to this daemon that are not closed.
   let openConnections = Atomic<Int>(0)
-  /// Whether it gets no new connections.
+  /// Whether it no longer gets new connections.
   let isRetired = Atomic<Bool>(false)
   private var handle: OpaquePointer?
 
-  /// - Returns: `nil` when libmicrohttpd refuses; `errno` may say why.
+  /// - Returns: `nil` if libmicrohttpd fails to start; `errno` may contain the reason.
   init?(engine: Engine, identity: TLSIdentity?) {
     self.engine = engine
     let configuration = engine.configuration
-    // The pool holds the request's head and a reply's; twice the limit lets us, and not the
-    // library, refuse heads that are over it.
+    // The pool holds the heads of a request and a reply. Twice the limit ensures that we, not the
+    // library, refuse heads that exceed it.
     let pool = max(32 * 1024, 2 * configuration.maxHeaderBytes + 8 * 1024)
     let threads = UInt32(clamping: max(2, configuration.threads))
-    // The library divides the limit among its threads, and version 0.9.75 keeps a lock forever when
-    // a connection that was given to it finds its thread full: each may have all there can be.
+    // The library divides the limit among its threads, and version 0.9.75 never releases a lock if
+    // a connection is passed to a full thread, so each thread may have the maximum.
     let limit = UInt32(clamping: (engine.hardLimit + 8) * Int(threads))
     errno = 0
     handle = mhd_start(
@@ -43,9 +43,9 @@ final class Daemon: @unchecked Sendable {  // `handle`: set in `init`, freed by 
     guard handle != nil else { return nil }
   }
 
-  /// Serves a connection, which `openConnections` counts already.
+  /// Serves a connection, which is already included in `openConnections`.
   ///
-  /// - Returns: Whether libmicrohttpd has taken it; if not, it has closed the socket.
+  /// - Returns: Whether libmicrohttpd has accepted it; otherwise it has closed the socket.
   func serve(_ connection: Connection) -> Bool {
     var peer = connection.peer
     return peer.withPointer { address, length in
@@ -53,8 +53,8 @@ final class Daemon: @unchecked Sendable {  // `handle`: set in `init`, freed by 
     }
   }
 
-  /// Closes what is open and ends the threads; blocks until they have ended. Nothing may be
-  /// suspended any more.
+  /// Closes open connections and ends the threads; blocks until they have ended. No connection may
+  /// be suspended any more.
   func stop() {
     MHD_stop_daemon(handle)
     handle = nil

@@ -10,15 +10,15 @@ import CMicrohttpd  // brings the limit type's members along
 
 /// The number of files and sockets that this process may have open.
 package enum DescriptorLimit {
-  /// Set aside for databases, push services, jobs and the rest of the process.
+  /// The number reserved for databases, push services, jobs and the rest of the process.
   package static let reserve = 256
 
   package static let advice =
     "raise the limit (LimitNOFILE= of its service, ulimit -n in its shell)"
 
-  /// Raises the limit as far as the system allows without privileges.
+  /// Raises the limit as far as the system permits without privileges.
   ///
-  /// - Returns: The limit from here on.
+  /// - Returns: The new limit.
   package static func raise() -> Int {
     #if canImport(Glibc)
       let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
@@ -40,8 +40,8 @@ package enum DescriptorLimit {
     return Int(clamping: limit.rlim_cur)
   }
 
-  /// The reason why a server cannot work with so few; `nil` when it can. The runtime below ends the
-  /// process when it gets no descriptor for itself.
+  /// The reason why this number is too low for a server; `nil` if it suffices. The Swift runtime
+  /// ends the process if it gets no descriptor for itself.
   package static func fault(_ descriptors: Int) -> String? {
     guard descriptors < reserve else { return nil }
     return
@@ -49,8 +49,8 @@ package enum DescriptorLimit {
       + advice
   }
 
-  /// The connections of clients that `descriptors` leave room for: a listener may have an eighth
-  /// more than its limit for a moment.
+  /// The number of client connections for which `descriptors` suffice: a listener may briefly
+  /// exceed its limit by an eighth.
   package static func connections(within descriptors: Int) -> Int {
     max(1, (descriptors - reserve) * 7 / 8)
   }

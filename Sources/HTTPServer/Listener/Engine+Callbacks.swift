@@ -11,12 +11,12 @@ import Wire
   import Darwin
 #endif
 
-// What libmicrohttpd calls, on its own threads. For one request, in this order: `targetSeen` once
-// the request line is read; `access` with the head, with each piece of the body, at the body's end,
-// and again after the connection was suspended and woken; `completed`, whatever became of it.
-// `connectionChanged` frames all of a connection's requests.
+// The callbacks of libmicrohttpd, on its own threads. For a request, in this order: `targetSeen`
+// once the request line is read; `access` with the head, with each piece of the body, at the end of
+// the body, and again after the connection was suspended and woken; `completed` in any case.
+// `connectionChanged` encloses all requests of a connection.
 extension Engine {
-  /// The objects lent to libmicrohttpd, back from their opaque pointers.
+  /// The objects lent to libmicrohttpd, recovered from their opaque pointers.
   private static func daemon(_ pointer: UnsafeMutableRawPointer?) -> Daemon? {
     pointer.map { Unmanaged<Daemon>.fromOpaque($0).takeUnretainedValue() }
   }
@@ -102,7 +102,7 @@ extension Engine {
     return engine.requestArrived(exchange, handle)
   }
 
-  /// Reads the headers and refuses at once what they show to be too large.
+  /// Reads the headers, and immediately refuses requests that they show to be too large.
   private func headArrived(
     _ exchange: Exchange, _ handle: OpaquePointer, isVersion10: Bool
   ) -> MHD_Result {
@@ -110,8 +110,8 @@ extension Engine {
     let headers = exchange.intake.headers
     let isTargetWhole = exchange.intake.target.allSatisfy { $0 > ASCII.blank && $0 != 127 }
     exchange.intake.isChunked = headers.contains("Transfer-Encoding")
-    // Every byte of the head has to be accounted for: a NUL ends a text of libmicrohttpd's before
-    // its time, and what it takes for a line's end may be a lone line feed.
+    // Every byte of the head must be accounted for: a NUL ends libmicrohttpd's strings early, and
+    // it accepts a lone line feed as a line end.
     let size =
       exchange.intake.method.rawValue.utf8.count + 1 + exchange.intake.target.count
       + " HTTP/1.1\r\n".utf8.count + exchange.intake.fieldBytes + "\r\n".utf8.count
@@ -128,7 +128,8 @@ extension Engine {
     if exchange.intake.isChunked || headers.contains("Content-Length") {
       switch handler.look(atHead: exchange.takeRequest()) {
       case .refused(let refusal):
-        // A client that waits for our word is told at once; another one looks when it has written.
+        // A client that waits for 100 (Continue) gets the reply at once; others read it after
+        // writing.
         if headers.contains("Expect") { return reply(refusal, to: exchange, handle) }
         exchange.intake.refusal = refusal
       case .passed(let sender): exchange.intake.sender = sender
@@ -136,7 +137,7 @@ extension Engine {
     }
     guard let announced = headers.bytes("Content-Length"), !headers.contains("Transfer-Encoding")
     else { return .YES }
-    // A number that libmicrohttpd could hold but we cannot is too large.
+    // A number that libmicrohttpd can hold but `Int` cannot is too large.
     let length = Int(String(decoding: announced, as: UTF8.self)) ?? Int.max
     if length > configuration.maxBodyBytes {
       let waits = headers.contains("Expect")
@@ -145,7 +146,7 @@ extension Engine {
       }
       exchange.intake.rejection = .contentTooLarge
     } else {
-      // More only as it comes: a length is quickly said.
+      // More only as it arrives, since a length is easily claimed.
       exchange.intake.body.reserveCapacity(min(length, BodyBudget.least))
     }
     return .YES
@@ -175,10 +176,10 @@ extension Engine {
     return .YES
   }
 
-  /// Whether a field's value stands behind its name with nothing but blanks between, as received.
+  /// Whether only blanks separate a field's value from its name, as received.
   ///
-  /// Of a field that goes on in a second line, libmicrohttpd 0.9.75 makes one with another name,
-  /// elsewhere; a proxy in front may have read a length or a coding there (RFC 9112, section 5.2).
+  /// libmicrohttpd 0.9.75 turns a continuation line into a field with another name elsewhere in
+  /// memory; a proxy in front may have read a length or a coding there (RFC 9112, section 5.2).
   private static func isOneLine(
     name: UnsafePointer<CChar>, size: Int, value: UnsafePointer<CChar>
   ) -> Bool {
@@ -213,7 +214,7 @@ extension Engine {
     return .YES
   }
 
-  /// Hands the whole request to a handler, or the handler's reply to libmicrohttpd.
+  /// Passes the whole request to a handler, or the handler's reply to libmicrohttpd.
   private func requestArrived(_ exchange: Exchange, _ handle: OpaquePointer) -> MHD_Result {
     if let response = exchange.takeAnswer() { return reply(response, to: exchange, handle) }
     if let refusal = exchange.intake.refusal { return reply(refusal, to: exchange, handle) }
@@ -238,9 +239,9 @@ extension Engine {
 }
 
 extension Engine {
-  /// Queues a reply; called on the connection's thread.
+  /// Queues a reply. Call on the connection's thread.
   ///
-  /// - Returns: `.NO`, which cuts the connection, if libmicrohttpd will not take the reply.
+  /// - Returns: `.NO`, which cuts the connection, if libmicrohttpd does not accept the reply.
   func reply(
     _ response: HTTPResponse, to exchange: Exchange, _ handle: OpaquePointer
   ) -> MHD_Result {
@@ -286,7 +287,7 @@ extension Engine {
     let result = MHD_queue_response(handle, UInt32(clamping: response.status.rawValue), created)
     if let (channel, body) = stream, result == .YES {
       channel.start(body)
-      // `stop` looks at the streams after it has set the phase, so one of the two sees the other.
+      // `stop` checks the streams after setting the phase, so one of the two sees the other.
       if phase.load(ordering: .sequentiallyConsistent) != .running { channel.fail(.stopping) }
     }
     return result
@@ -300,14 +301,14 @@ extension Engine {
         .RESPMEM_MUST_COPY)
     }
     if carriesNone, let response {
-      // libmicrohttpd leaves the header out for these; `.bytes` asks for it.
+      // libmicrohttpd omits the header for these, but `.bytes` requires it.
       mhd_allow_content_length(response)
       MHD_add_response_header(response, "Content-Length", "0")
     }
     return response
   }
 
-  /// How much of a stream is taken at once; must fit the connection's pool.
+  /// The maximum number of bytes read from a stream at once; must fit into the connection's pool.
   private static let blockSize = 16 * 1024
 
   private static let bytesWanted: MHD_ContentReaderCallback = { context, _, buffer, size in
@@ -328,7 +329,7 @@ extension Engine {
 }
 
 extension HTTPHeaders {
-  /// Lends each field as two C strings with their lengths.
+  /// Passes each field as two C strings with their lengths.
   func withFields(_ body: (UnsafePointer<CChar>, UnsafePointer<CChar>, Int, Int) -> Void) {
     storage.withUnsafeBytes { bytes in
       guard let base = bytes.assumingMemoryBound(to: CChar.self).baseAddress else { return }
@@ -341,11 +342,11 @@ extension HTTPHeaders {
   }
 }
 
-// libmicrohttpd itself refuses a `Content-Length` that it cannot read, before we see the request.
-// Version 0.9.75 goes on after that as if it had not, and sends its status line and headers twice.
-// It says in its log that it is about to, on the connection's thread, and so we come first.
+// libmicrohttpd itself refuses a `Content-Length` that it cannot parse, before we see the request.
+// Version 0.9.75 then continues as if it had not, and sends its status line and headers twice. It
+// logs this in advance, on the connection's thread, which lets us reply first.
 extension Engine {
-  /// Called with everything that libmicrohttpd has to say.
+  /// Called with every log message of libmicrohttpd.
   static let libraryComplains: MHD_LogCallback = { cls, _, _ in
     guard let engine = engine(cls), let connection = engine.connectionWithUnseenHead,
       let exchange = connection.exchange
@@ -353,8 +354,8 @@ extension Engine {
     engine.answerInPlaceOfLibrary(exchange, connection)
   }
 
-  /// The connection of this thread whose request has a complete head that we were not shown. A
-  /// thread reads one head after the other, so there is but one.
+  /// The connection of this thread with a complete request head that was not passed to us. A thread
+  /// reads one head at a time, so there is only one.
   private var connectionWithUnseenHead: Connection? {
     var found: Connection?
     let thread = pthread_self()
@@ -368,19 +369,19 @@ extension Engine {
     return found
   }
 
-  /// Sends the refusal and ends the connection's sending side, so that libmicrohttpd's own reply
-  /// does not go out. A TLS connection just ends: only libmicrohttpd can write to it.
+  /// Sends the refusal and shuts down the connection's sending side, so that libmicrohttpd's own
+  /// reply is not sent. A TLS connection just ends, because only libmicrohttpd can write to it.
   private func answerInPlaceOfLibrary(_ exchange: Exchange, _ connection: Connection) {
     if let handle = connection.handle { readHeaders(exchange, handle) }
     if !isSecure {
       let length = exchange.intake.headers.bytes("Content-Length") ?? []
       let isNumber = !length.isEmpty && length.allSatisfy(\.isDigit)
-      // It takes no blank behind a number either.
+      // It does not accept a blank after a number either.
       let size = Int(String(decoding: length, as: UTF8.self)) ?? .max
       let isTooLarge = isNumber && size > configuration.maxBodyBytes
       let reply = lastReply(rejection(isTooLarge ? .contentTooLarge : .badRequest, exchange))
       _ = reply.withUnsafeBytes { bytes in
-        // What does not fit the socket's buffer is lost; nothing else is in it.
+        // Bytes beyond the socket's buffer are lost, but the buffer is otherwise empty.
         #if canImport(Darwin)
           send(connection.socket, bytes.baseAddress, bytes.count, Int32(MSG_DONTWAIT))
         #else
@@ -393,7 +394,7 @@ extension Engine {
     _ = shutdown(connection.socket, Int32(SHUT_WR))
   }
 
-  /// A reply in wire form after which the connection closes; streams have no place here.
+  /// The wire form of a reply after which the connection closes; streams are not supported.
   private func lastReply(_ response: HTTPResponse) -> [UInt8] {
     let status = response.status.rawValue
     let reason =

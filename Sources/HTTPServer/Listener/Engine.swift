@@ -12,17 +12,18 @@ import Synchronization
 #endif
 
 /// The running server behind a listener: owns the acceptor, the libmicrohttpd daemons, the HTTP/2
-/// server, the listening socket, the watchdog and the queue of requests.
+/// server, the listening socket, the watchdog and the request queue.
 ///
-/// The acceptor gives each connection to one of the two. libmicrohttpd's threads read and write
-/// sockets and call `Engine+Callbacks.swift`, those of the HTTP/2 server `HTTP2Front`; handlers run
-/// as tasks; the watchdog cuts connections that let the server wait.
+/// The acceptor passes each connection to one of the two servers. libmicrohttpd's threads read and
+/// write sockets and call `Engine+Callbacks.swift`, those of the HTTP/2 server `HTTP2Front`;
+/// handlers run as tasks; the watchdog cuts connections that exceed their time limits.
 final class Engine: Sendable {
   enum Phase: Int, AtomicRepresentable {
     case running
-    /// No new connections; what has begun is finished, replies say `Connection: close`.
+    /// No new connections are accepted; requests in progress are completed, and replies say
+    /// `Connection: close`.
     case draining
-    /// Nothing may be suspended any more.
+    /// No connection may be suspended any more.
     case closing
   }
 
@@ -31,9 +32,9 @@ final class Engine: Sendable {
   let host: String
   let port: UInt16
   let connections: HTTPConnections
-  /// Whether it speaks TLS.
+  /// Whether it serves TLS.
   var isSecure: Bool { configuration.tls != nil }
-  /// Whether a client's hello decides how it is served.
+  /// Whether a client's hello determines the protocol.
   var choosesProtocol: Bool { http2 != nil }
 
   /// The clock at the watchdog's last round: precise enough for time limits, and free.
@@ -41,37 +42,38 @@ final class Engine: Sendable {
   let phase = Atomic<Phase>(.running)
   let date = HTTPDate()
   let lastConnection = Atomic<UInt64>(0)
-  /// Requests between their first line and the end of their reply.
+  /// The number of requests between their first line and the end of their reply.
   let activeRequests = Atomic<Int>(0)
 
   let listeningSocket: Int32
-  /// Serves those who choose HTTP/2; `nil` where nobody can.
+  /// The HTTP/2 server; `nil` without HTTP/2.
   let http2: HTTP2Front?
-  /// Connections on their way to libmicrohttpd, by socket.
+  /// Connections in transit to libmicrohttpd, by socket.
   let inTransit = Mutex<[Int32: Connection]>([:])
   let queue = Mutex(RequestQueue())
   private let resources = Mutex(Resources())
   private let watchdog: Watchdog
-  /// The watchdog sleeps: there is no connection. Set and cleared under the lock of `resources`.
+  /// Whether the watchdog sleeps because there is no connection. Changed under the lock of
+  /// `resources`.
   private let rests = Atomic<Bool>(false)
 
-  /// Everything that a stop ends: the daemons, and who waits.
+  /// The resources that a stop ends: the daemons, and waiting callers.
   private struct Resources: @unchecked Sendable {  // guarded by the Mutex around it
-    /// Takes the new connections.
+    /// The daemon for new connections.
     var daemon: Daemon?
-    /// Those with an earlier certificate that still have connections.
+    /// The daemons with earlier certificates that still have connections.
     var retired: [Daemon] = []
     var acceptor: Acceptor?
-    /// The watchdog ends.
+    /// Whether the watchdog must end.
     var isOver = false
     var drained: CheckedContinuation<Void, Never>?
     var drainDeadline = UInt64.max
-    /// Whether the HTTP/2 connections are waited for too, not the requests alone.
+    /// Whether to wait for the HTTP/2 connections too, not only for requests.
     var awaitsConnections = false
     var stopping: Task<Void, Never>?
   }
 
-  /// So many handlers start on the threads of connections.
+  /// The maximum number of handlers that start on the threads of connections.
   private static let maxImmediate = 64
 
   init(_ configuration: HTTPConfiguration, handler: any HTTPHandler) throws(HTTPListenerError) {
@@ -108,7 +110,7 @@ final class Engine: Sendable {
     acceptor.start()
   }
 
-  /// The daemon that serves new connections, counting one more; `nil` once the server stops.
+  /// Returns the daemon for new connections, counting one more; `nil` once the server stops.
   func takeDaemon() -> Daemon? {
     resources.withLock { resources in
       resources.daemon?.openConnections.add(1, ordering: .sequentiallyConsistent)
@@ -118,7 +120,7 @@ final class Engine: Sendable {
 
   private func refusal(of identity: TLSIdentity?) -> HTTPListenerError {
     let reason = errno
-    // The library says nothing about a certificate but no; of what is short the system speaks.
+    // The library reports a bad certificate only as a failure; shortages are visible in `errno`.
     if identity != nil, ![EMFILE, ENFILE, ENOMEM, EAGAIN].contains(reason) {
       return .certificateRefused(host: host, port: port)
     }
@@ -127,9 +129,9 @@ final class Engine: Sendable {
 
   // MARK: certificate
 
-  /// Serves new connections with another certificate; those there are finish with theirs.
+  /// Serves new connections with another certificate; existing ones keep theirs.
   ///
-  /// - Throws: When the certificate will not do; the present one stays.
+  /// - Throws: An error if the certificate is unusable; the present one stays.
   func replaceIdentity(_ identity: TLSIdentity) throws(HTTPListenerError) {
     precondition(configuration.tls != nil, "a listener does not turn from HTTP to HTTPS")
     guard let next = Daemon(engine: self, identity: identity) else { throw refusal(of: identity) }
@@ -148,19 +150,19 @@ final class Engine: Sendable {
     }
     wakeWatchdog()
     guard old != nil else {
-      // The server is stopping; nobody needs the new daemon, and it has served nobody.
+      // The server is stopping and does not need the new daemon, which has served nothing.
       next.stop()
       return
     }
-    // A stream may be endless, a daemon must end: the streams of the certificate before the last
-    // are cut, and their clients connect again.
+    // A stream may be endless, but a daemon must end: the streams of the certificate before the
+    // previous one are cut, and their clients reconnect.
     for connection in connections.all(of: self)
     where earlier.contains(where: { $0 === connection.daemon }) {
       connection.stream?.fail(.stopping)
     }
   }
 
-  /// Frees the retired daemons whose last connection is closed.
+  /// Frees the retired daemons whose last connection has closed.
   private func releaseRetired() {
     let done = resources.withLock { resources -> [Daemon] in
       guard resources.stopping == nil, !resources.retired.isEmpty else { return [] }
@@ -176,21 +178,22 @@ final class Engine: Sendable {
     }
   }
 
-  /// When a connection that falls idle now has been so for too long.
+  /// The time at which a connection that becomes idle now exceeds the limit.
   var idleDeadline: UInt64 { deadline(configuration.idleTimeout) }
 
-  /// When a limit that starts to run now is over.
+  /// The time at which a limit that starts now expires.
   func deadline(_ limit: Duration) -> UInt64 {
     HTTPClock.deadline(limit, from: now.load(ordering: .relaxed))
   }
 
   // MARK: handlers
 
-  /// Has a request answered, at once or in its turn.
+  /// Runs the handler for a request, at once or in its turn.
   ///
-  /// While there are few, a handler starts on the connection's own thread and leaves it at its first
-  /// suspension: one that never suspends costs no switch of threads, and its answer is there on
-  /// return. With many, that thread only reads, so that no connection waits for others' handlers.
+  /// While there are few handlers, one starts on the connection's own thread and leaves it at its
+  /// first suspension: a handler that never suspends costs no thread switch, and its reply is
+  /// available on return. If there are many, that thread only reads, so that no connection waits
+  /// for others' handlers.
   func submit(_ request: HTTPRequest, of owner: any RequestOwner) {
     let work = PendingRequest(owner: owner, request: request)
     let running = queue.withLock { queue in
@@ -206,15 +209,15 @@ final class Engine: Sendable {
     owner.runs(in: Task { await serve(work) })
   }
 
-  /// Takes out a request that waits for a handler and that nobody wants any more.
+  /// Removes a queued request whose reply is no longer wanted.
   ///
-  /// - Returns: Whether it waited.
+  /// - Returns: Whether it was queued.
   func withdraw(_ owner: any RequestOwner) -> Bool {
-    // Its body goes outside of the lock.
+    // Its body is freed outside of the lock.
     queue.withLock { $0.count > 0 ? $0.remove(owner) : nil } != nil
   }
 
-  /// Answers one request, then starts the next.
+  /// Handles one request, then starts the next.
   private func serve(_ work: PendingRequest) async {
     work.owner.answer(await handler.respond(to: work.request))
     if let next = queue.withLock({ $0.next() }) {
@@ -224,7 +227,7 @@ final class Engine: Sendable {
 
   // MARK: watchdog
 
-  /// Looks at every connection, often enough for the shortest limit.
+  /// Checks every connection, often enough for the shortest limit.
   private func startWatchdog() {
     let limits = [
       configuration.idleTimeout, configuration.requestReadTimeout,
@@ -240,7 +243,8 @@ final class Engine: Sendable {
     }
   }
 
-  /// Lets the watchdog sleep where it has nothing to look at: a server at rest wakes no processor.
+  /// Lets the watchdog sleep while there is nothing to check, so that an idle server wakes no
+  /// processor.
   private func restIfIdle() {
     guard isIdle else { return }
     let rested = resources.withLock { resources in
@@ -248,7 +252,7 @@ final class Engine: Sendable {
       rests.store(true, ordering: .sequentiallyConsistent)
       return true
     }
-    // Something may have begun meanwhile that did not see it sleep.
+    // Work may have begun in the meantime without noticing that it sleeps.
     if rested, !isIdle { wakeWatchdog() }
   }
 
@@ -259,8 +263,8 @@ final class Engine: Sendable {
     return isEmpty
   }
 
-  /// Has the watchdog look again, and sets the time that limits are counted from. Whoever begins
-  /// something that it has to look at says so.
+  /// Makes the watchdog check again, and updates the time from which limits are counted. Must be
+  /// called whenever work begins that the watchdog has to check.
   func wakeWatchdog() {
     guard rests.load(ordering: .sequentiallyConsistent) else { return }
     resources.withLock { _ in
@@ -296,12 +300,12 @@ final class Engine: Sendable {
         connection.watchFirstByte(requestUntil: requestDeadline)
       }
     }
-    // Cancelling a task runs code of the handler's, which must not meet our lock.
+    // Cancelling a task runs code of the handler, which must not happen under our lock.
     for (stream, error) in failed { stream.fail(error) }
     for exchange in left {
       if withdraw(exchange) { exchange.answer(unheard) } else { exchange.cancel() }
     }
-    // Only now: its writer hears of the stall, not of the cut.
+    // Only after the streams have failed, so that the writer sees the stall, not the cut.
     if !stalled.isEmpty {
       connections.visit(self) { if stalled.contains(ObjectIdentifier($0)) { $0.cut() } }
     }
@@ -311,12 +315,12 @@ final class Engine: Sendable {
     restIfIdle()
   }
 
-  /// The reply to a request that no handler answers.
+  /// The reply to a request that reaches no handler.
   private var unheard: HTTPResponse {
     handler.reject(.serviceUnavailable, request: HTTPRequest(method: .get, target: "/"))
   }
 
-  /// Lets `stop` go on once no request is active or its limit is over.
+  /// Lets `stop` continue once no request is active or its limit has expired.
   func endDrainIfDone() {
     let drained = resources.withLock { resources in
       let isDrained =
@@ -355,7 +359,7 @@ final class Engine: Sendable {
     guard let daemon, let acceptor else { return }
     phase.store(.draining, ordering: .sequentiallyConsistent)
     wakeWatchdog()
-    // The acceptor may be waiting on the socket, which must not be closed under it.
+    // The acceptor may be waiting on the socket, so it must not be closed yet.
     _ = shutdown(listeningSocket, Int32(SHUT_RDWR))
     await acceptor.stop()
     Socket.close(listeningSocket)
@@ -365,7 +369,8 @@ final class Engine: Sendable {
     }
     await drained(within: limit, awaitsConnections: false)
 
-    // From here on nothing is suspended; what is, wakes up. Only then may the daemon stop.
+    // From here on nothing is suspended, and suspended connections wake up. Only then may the
+    // daemon stop.
     phase.store(.closing, ordering: .sequentiallyConsistent)
     let refusal = unheard
     for connection in connections.all(of: self) {
@@ -374,7 +379,7 @@ final class Engine: Sendable {
       for stream in connection.streams { stream.answer(refusal) }
       connection.link?.close()
     }
-    // A moment for the last bytes: what a client sends to a closed socket would throw them away.
+    // A moment for the last bytes: data that a client sends to a closed socket would discard them.
     await drained(within: .milliseconds(500), awaitsConnections: true)
     await http2?.stop()
     await withCheckedContinuation { continuation in
@@ -383,7 +388,7 @@ final class Engine: Sendable {
         continuation.resume()
       }
     }
-    // libmicrohttpd does not announce the end of those that it had not begun to read.
+    // libmicrohttpd does not report the end of connections that it had not begun to read.
     let unseen = inTransit.withLock { connections in
       defer { connections = [:] }
       return Array(connections.values)
@@ -393,10 +398,10 @@ final class Engine: Sendable {
     watchdog.wake()
   }
 
-  /// Returns when no request is active, nor an HTTP/2 connection open if that is asked for, or when
-  /// the limit is over.
+  /// Returns when no request is active and, if requested, no HTTP/2 connection is open, or when the
+  /// limit has expired.
   private func drained(within limit: Duration, awaitsConnections: Bool) async {
-    // The limit is the caller's time, whatever clock the clients are measured by.
+    // The limit is in the caller's time, independent of the clock for clients.
     let end = HTTPClock.deadline(limit, from: HTTPClock.system.now())
     await withCheckedContinuation { continuation in
       resources.withLock { resources in

@@ -10,53 +10,54 @@ import Synchronization
   import Darwin
 #endif
 
-/// The side that a request came in on, HTTP/1.1 or HTTP/2; its reply goes out there.
+/// The HTTP/1.1 or HTTP/2 side on which a request was received, and which sends its reply.
 protocol RequestOwner: AnyObject, Sendable {
-  /// Of the connection, as in `HTTPRequest.connection`.
+  /// The number of the connection, as in `HTTPRequest.connection`.
   var connectionNumber: UInt64 { get }
-  /// Whether nobody waits for the reply any more, or it is there.
+  /// Whether the reply is no longer wanted, or already exists.
   var isOver: Bool { get }
-  /// Hands in the reply; does nothing if there is one already or the client is gone.
+  /// Delivers the reply; has no effect if there is one already or the client is gone.
   func answer(_ response: HTTPResponse)
-  /// The handler runs in this task, from before its first suspension or just behind it.
+  /// Associates the task in which the handler runs; called before its first suspension or just
+  /// after it.
   func runs(in task: Task<Void, Never>)
 }
 
-/// One request of HTTP/1.1 and its reply on a connection.
+/// One HTTP/1.1 request on a connection, with its reply.
 ///
-/// Made when the request line is known and released when libmicrohttpd reports the request
+/// Created when the request line is known, and released when libmicrohttpd reports the request
 /// completed. `intake` belongs to the connection's thread. `state` is shared with the task that
-/// runs the handler; suspending and resuming the connection happen under its lock, so a connection
-/// is resumed exactly once, and never after its end.
+/// runs the handler; the connection is suspended and resumed under its lock, so it is resumed
+/// exactly once, and never after its end.
 // `intake`: the connection's thread; rest: Mutex
 final class Exchange: RequestOwner, @unchecked Sendable {
-  /// What has arrived so far.
+  /// The parts received so far.
   struct Intake {
     var target: [UInt8]
     var method = HTTPMethod.get
     var headers = HTTPHeaders()
     var body: [UInt8] = []
-    /// Body bytes seen, kept or thrown away.
+    /// The number of body bytes received, including discarded ones.
     var received = 0
     var headSeen = false
-    /// Bytes of the header lines as they came, their ends included.
+    /// The number of bytes in the header lines as received, including line ends.
     var fieldBytes = 0
     var isChunked = false
-    /// Its head can be read in two ways, and so can what follows: nothing more is read.
+    /// Whether the head, and so whatever follows, can be read in two ways; nothing more is read.
     var isAmbiguous = false
-    /// Set when the request is refused; the body's rest is thrown away.
+    /// The status if the request is refused; the rest of the body is discarded.
     var rejection: HTTPStatus?
-    /// What the handler has answered to the head alone; the same.
+    /// The handler's reply to the head alone; the rest of the body is discarded too.
     var refusal: HTTPResponse?
-    /// Whose the body is, by its head; `nil` is a stranger's.
+    /// The authenticated sender of the body; `nil` for an unauthenticated one.
     var sender: String?
-    /// Counts the connection while it holds a large body; it ends with the exchange.
+    /// The connection's claim while it holds a large body; it ends with the exchange.
     var claim: BodyBudget.Claim?
   }
 
   private enum Phase: @unchecked Sendable {  // guarded by the Mutex around it
     case receiving
-    /// The handler works; the connection is suspended.
+    /// The handler is running, and the connection is suspended.
     case suspended(OpaquePointer)
     case answered(HTTPResponse)
     case over
@@ -64,14 +65,14 @@ final class Exchange: RequestOwner, @unchecked Sendable {
 
   private struct State {
     var phase = Phase.receiving
-    /// The task that handles it.
+    /// The task that runs the handler.
     var task: Task<Void, Never>?
-    /// Since when the watchdog has seen nobody on the other side.
+    /// The time since which the watchdog has found the client gone.
     var leftAt: UInt64?
   }
 
-  /// For so long a client that has closed its side is answered as if it still read: some close only
-  /// their sending side, and the system does not tell them from those that are gone.
+  /// The time in nanoseconds during which a client that has closed its side is still answered: some
+  /// close only their sending side, which the system cannot distinguish.
   static let grace: UInt64 = 1_000_000_000
 
   let connection: Connection
@@ -86,7 +87,7 @@ final class Exchange: RequestOwner, @unchecked Sendable {
     self.connection = connection
   }
 
-  /// The request as far as it has come; takes the body out of the exchange.
+  /// The request as received; moves the body out of the exchange.
   func takeRequest() -> HTTPRequest {
     let body = intake.body
     intake.body = []
@@ -98,8 +99,8 @@ final class Exchange: RequestOwner, @unchecked Sendable {
 
   /// Suspends the connection until `answer(_:)`.
   ///
-  /// - Returns: `false` if there is an answer already, or if `isClosing` says that the server may
-  ///   not suspend any more.
+  /// - Returns: `false` if there is a reply already, or if `isClosing` says that the server may no
+  ///   longer suspend.
   func suspend(_ handle: OpaquePointer, unless isClosing: () -> Bool) -> Bool {
     state.withLock { state in
       guard case .receiving = state.phase, !isClosing() else { return false }
@@ -109,7 +110,7 @@ final class Exchange: RequestOwner, @unchecked Sendable {
     }
   }
 
-  /// Hands in the reply and wakes the connection; does nothing if there is a reply already or the
+  /// Delivers the reply and wakes the connection; has no effect if there is a reply already or the
   /// connection is gone.
   func answer(_ response: HTTPResponse) {
     state.withLock { state in
@@ -142,9 +143,9 @@ final class Exchange: RequestOwner, @unchecked Sendable {
     }
   }
 
-  /// Notes whether the client of a request that is being served is still there; the watchdog's.
+  /// Checks whether the client of a request in progress is still connected. Called by the watchdog.
   ///
-  /// - Returns: Whether it has been gone for ``grace``, so that nobody waits for the reply.
+  /// - Returns: Whether it has been gone for ``grace``, so that the reply is no longer wanted.
   func hasLeft(at now: UInt64) -> Bool {
     let isServed = state.withLock { state in
       if case .suspended = state.phase { true } else { false }
@@ -157,10 +158,10 @@ final class Exchange: RequestOwner, @unchecked Sendable {
     }
   }
 
-  /// Nobody waits for the reply: cancels what works on it.
+  /// Cancels the handler, since the reply is no longer wanted.
   func cancel() { state.withLock { $0.task }?.cancel() }
 
-  /// The reply, once, if the handler has given it.
+  /// Returns the handler's reply once.
   func takeAnswer() -> HTTPResponse? {
     state.withLock { state in
       guard case .answered(let response) = state.phase else { return nil }

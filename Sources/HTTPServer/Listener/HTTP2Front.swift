@@ -1,15 +1,15 @@
 import HTTP2
 import Synchronization
 
-/// Serves the connections whose clients chose HTTP/2: the requests of the streams become requests
-/// of the engine's handler, under the same limits as those of HTTP/1.1.
+/// Serves the connections of HTTP/2 clients: the requests of their streams go to the engine's
+/// handler, under the same limits as those of HTTP/1.1.
 final class HTTP2Front: Sendable {
   private let server: HTTP2Server
   private let handler = Handler()
   private let host: String
   private let port: UInt16
 
-  /// `nil` without a certificate.
+  /// Fails without a certificate.
   init?(_ configuration: HTTPConfiguration, _ socket: ListeningSocket) throws(HTTPListenerError) {
     guard let identity = configuration.tls else { return nil }
     (host, port) = (socket.host, socket.port)
@@ -19,14 +19,14 @@ final class HTTP2Front: Sendable {
     settings.clientCertificates = .ignored
     settings.threads = max(2, configuration.threads)
     settings.maxConcurrentStreams = configuration.maxStreams
-    // More than the limit, which counts 32 bytes a field less, so that the handler sees the request
-    // that it words the refusal of.
+    // More than the limit, which counts 32 bytes less per field, so that the handler gets to word
+    // the refusal.
     settings.maxHeader = configuration.maxHeaderBytes + 4096
     settings.maxBody = configuration.maxBodyBytes
     settings.maxDiscarded = configuration.maxBodyBytes + configuration.maxDiscardedBytes
     settings.maxHeldBodies = max(4 * configuration.maxBodyBytes, 4 << 20)
     settings.bodyBudget = configuration.bodyBudget
-    // The engine watches its connections from the first byte on.
+    // The engine monitors its connections from the first byte on.
     settings.handshakeTimeout = configuration.requestReadTimeout
     settings.requestTimeout = configuration.requestReadTimeout
     settings.replyTimeout = configuration.responseWriteTimeout
@@ -65,13 +65,14 @@ final class HTTP2Front: Sendable {
     }
   }
 
-  /// Takes no new requests on a connection, ends its streamed replies and lets the others go on.
+  /// Accepts no new requests on a connection, ends its streamed replies, and lets the others
+  /// finish.
   func drain(_ connection: Connection) {
     connection.link?.shutDown()
     for stream in connection.streams { stream.stopStreaming() }
   }
 
-  /// Ends what has waited for its client for too long.
+  /// Ends everything on a connection that has exceeded its time limits.
   func watch(_ connection: Connection, at now: UInt64) {
     guard let link = connection.link else { return }
     var isOver = false
@@ -89,7 +90,7 @@ final class HTTP2Front: Sendable {
 
   func stop() async { await server.stop() }
 
-  // MARK: what the server's loops call
+  // MARK: Callbacks of the server's loops
 
   private final class Handler: HTTP2ServerHandler {
     let connections = Mutex<[UInt64: Connection]>([:])
@@ -104,8 +105,7 @@ final class HTTP2Front: Sendable {
       link.attachment.withLock { $0 = connection }
       connection.link = link
       connection.idle(until: engine.idleDeadline, since: engine.now.load(ordering: .relaxed))
-      // `stop` looks at the connections after it has set the phase, so one of the two sees the
-      // other.
+      // `stop` checks the connections after setting the phase, so one of the two sees the other.
       if engine.phase.load(ordering: .sequentiallyConsistent) != .running { link.shutDown() }
     }
 

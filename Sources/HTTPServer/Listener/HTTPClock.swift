@@ -10,9 +10,9 @@ import Wire
   import Darwin
 #endif
 
-/// Where a listener reads the time that its limits are counted by.
+/// The clock by which a listener counts its limits.
 package struct HTTPClock: Sendable {
-  /// Nanoseconds that never step back; where they count from does not matter.
+  /// Monotonic nanoseconds from an arbitrary origin.
   package let now: @Sendable () -> UInt64
 
   package init(now: @escaping @Sendable () -> UInt64) { self.now = now }
@@ -21,7 +21,7 @@ package struct HTTPClock: Sendable {
 }
 
 extension HTTPClock {
-  /// When a limit that starts to run at `start` is over.
+  /// The time at which a limit that starts at `start` expires.
   static func deadline(_ limit: Duration, from start: UInt64) -> UInt64 {
     let (seconds, attoseconds) = limit.components
     let nanoseconds = Double(seconds) * 1e9 + Double(attoseconds) / 1e9
@@ -30,7 +30,7 @@ extension HTTPClock {
   }
 }
 
-/// The present second in the form of RFC 9110, section 5.6.7, written once a second.
+/// The current date in the format of RFC 9110, section 5.6.7, formatted once per second.
 final class HTTPDate: Sendable {
   private let last = Mutex<(second: time_t, text: String)>((0, ""))
 

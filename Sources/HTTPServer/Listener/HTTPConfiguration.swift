@@ -1,87 +1,92 @@
 import Foundation
 package import HTTP2
 
-/// Where a listener listens and what it bears. Limits hold per connection unless said otherwise.
+/// The address and the limits of a listener. Limits apply per connection unless stated otherwise.
 package struct HTTPConfiguration: Sendable {
   /// A numeric IPv4 or IPv6 address, or `localhost`; `0.0.0.0` and `::` mean all interfaces.
   package var host = "127.0.0.1"
-  /// 0 takes a free port; `HTTPListener.port` then says which.
+  /// The port; 0 picks a free one, which `HTTPListener.port` returns.
   package var port: UInt16 = 0
-  /// Speaks TLS with this certificate in place of plain HTTP; `HTTPListener.replaceIdentity`
-  /// changes it while the server runs.
+  /// The certificate for TLS in place of plain HTTP; `HTTPListener.replaceIdentity` changes it
+  /// while the server runs.
   package var tls: TLSIdentity?
   /// Whether a TLS client that offers `h2` by ALPN is served HTTP/2; any other gets HTTP/1.1.
   package var offersHTTP2 = true
-  /// Threads that move bytes and start handlers; by default one for each processor, 2 to 16.
+  /// The number of threads that move bytes and start handlers; by default one per processor, 2 to
+  /// 16.
   package var threads = min(max(ProcessInfo.processInfo.activeProcessorCount, 2), 16)
 
-  /// Target, header names and values together; more is 431.
+  /// The maximum size of target, header names and values together; beyond it the reply is 431.
   package var maxHeaderBytes = 16 * 1024
-  /// Body bytes, chunks joined; more is 413, at once if `Content-Length` says so.
+  /// The maximum number of body bytes, without chunk framing; beyond it the reply is 413, at once
+  /// if `Content-Length` shows it.
   package var maxBodyBytes = 1024 * 1024
-  /// What bodies of requests may take over all connections; a connection that goes beyond its share
-  /// is answered 429, or its stream reset with REFUSED_STREAM.
+  /// The memory for request bodies of all connections. A connection that exceeds its share gets
+  /// 429, or its stream is reset with REFUSED_STREAM.
   package var bodyBudget = BodyBudget.process
-  /// How much of a body beyond the limit is read and thrown away, so that a client that writes
-  /// before it reads still sees its 413; after that the connection is cut, or the stream of HTTP/2
+  /// The number of excess body bytes that are read and discarded, so that a client that writes
+  /// before it reads still sees the 413; beyond it the connection is cut, or the HTTP/2 stream
   /// reset.
   package var maxDiscardedBytes = 1024 * 1024
 
-  /// Requests at a time on one HTTP/2 connection.
+  /// The maximum number of concurrent requests on an HTTP/2 connection.
   package var maxStreams = 100
-  /// Open connections in all. For one more, others are closed that have no whole request under way:
-  /// those of the address that has most, the longest without one first.
+  /// The maximum number of open connections. To admit one more, connections without a complete
+  /// request in progress are closed: those of the address with the most, longest idle first.
   package var maxConnections = 4096
-  /// Counts them together with those of the other listeners that have the same table.
+  /// The table in which they are counted together with those of other listeners; `nil` for a
+  /// separate one.
   package var connections: HTTPConnections?
-  /// Open connections of one IPv4 address or IPv6 network of 64 bits; more are closed at once. 0
-  /// means no limit.
+  /// The maximum number of open connections per IPv4 address or IPv6 /64 network; further ones are
+  /// closed at once. 0 means no limit.
   package var maxConnectionsPerAddress = 0
-  /// Whether that limit holds for this machine's own addresses too, from which a proxy connects.
+  /// Whether that limit applies to this machine's own addresses too, from which a proxy connects.
   package var limitsLoopback = true
-  /// Stand for many clients, so `maxConnectionsPerAddress` does not count them.
+  /// Proxies that represent many clients, so that `maxConnectionsPerAddress` does not apply to
+  /// them.
   package var trustedProxies = TrustedProxies()
-  /// Handlers running at once over all connections; more requests wait in order of arrival.
+  /// The maximum number of handlers running at once over all connections; further requests wait in
+  /// order of arrival.
   package var maxConcurrentRequests = 1024
 
-  /// How long a connection may wait for the first byte of its (next) request.
+  /// The maximum time that a connection may wait for the first byte of its (next) request.
   package var idleTimeout = Duration.seconds(60)
-  /// How long a request may take from its first byte to its last. Where the system does not tell
-  /// of the first byte, the time starts with the end of the first line.
+  /// The maximum time from the first byte of a request to its last. If the system does not report
+  /// the first byte, the time starts with the end of the first line.
   package var requestReadTimeout = Duration.seconds(30)
-  /// How long the client may take to read a reply that is not a stream.
+  /// The maximum time for the client to read a reply that is not a stream.
   package var responseWriteTimeout = Duration.seconds(60)
-  /// How long one write of a stream may wait for the client to read.
+  /// The maximum time that one write of a stream may wait for the client to read.
   package var streamStallTimeout = Duration.seconds(5)
 
-  /// What the limits of time are counted by.
+  /// The clock for time limits.
   package var clock = HTTPClock.system
 
-  /// Notified of every connection.
+  /// The observer of all connections.
   package var observer: (any HTTPConnectionObserver)?
 
   package init() {}
 }
 
-/// Told when connections come and go; called on the threads that serve them, so it must not block.
+/// An observer of connections; called on the threads that serve them, so it must not block.
 package protocol HTTPConnectionObserver: Sendable {
-  /// A connection was accepted; nothing has been read yet, TLS included.
+  /// Called when a connection is accepted, before anything is read, TLS included.
   ///
-  /// - Parameter number: As in `HTTPRequest.connection`.
-  /// - Returns: How to end it at once; `nil` serves it.
+  /// - Parameter number: The number as in `HTTPRequest.connection`.
+  /// - Returns: The way to end it at once; `nil` serves it.
   func connectionOpened(_ number: UInt64) -> HTTPCut?
-  /// The connection has ended; called once for each that was opened.
+  /// Called once for each opened connection when it has ended.
   func connectionClosed(_ number: UInt64)
 }
 
-/// What a server shows its clients to prove who it is: a certificate with its chain, and the
+/// The identity that a server presents to its clients: a certificate with its chain, and the
 /// private key.
 package struct TLSIdentity: Sendable, Equatable, CustomStringConvertible,
   CustomDebugStringConvertible
 {
-  /// PEM; the server's own certificate first, then its issuers in order.
+  /// The certificates in PEM: the server's own first, then its issuers in order.
   package let certificatePEM: String
-  /// PEM, not encrypted. Secret.
+  /// The unencrypted private key in PEM. Secret.
   package let privateKeyPEM: String
 
   package init(certificatePEM: String, privateKeyPEM: String) {

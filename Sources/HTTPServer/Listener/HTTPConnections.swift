@@ -2,8 +2,8 @@ import Synchronization
 
 /// The open connections of one listener, or of several that share one budget.
 ///
-/// What is done with a socket is done under the table's lock: a socket is closed only after
-/// `remove` has returned, so its number cannot have been given to someone else meanwhile.
+/// Sockets are only used under the table's lock: a socket is closed only after `remove` has
+/// returned, so its number cannot have been reused in the meantime.
 package final class HTTPConnections: Sendable {
   private struct Content {
     var connections: [ObjectIdentifier: Connection] = [:]
@@ -14,7 +14,7 @@ package final class HTTPConnections: Sendable {
 
   package init() {}
 
-  /// How many there are now.
+  /// The present number of connections.
   package var count: Int { content.withLock { $0.connections.count } }
 
   func add(_ connection: Connection) {
@@ -33,22 +33,22 @@ package final class HTTPConnections: Sendable {
     }
   }
 
-  /// Says whether a connection is between two owners of its socket.
+  /// Sets whether a connection is between two owners of its socket.
   func setInTransit(_ isInTransit: Bool, _ connection: Connection) {
     content.withLock { _ in connection.isInTransit.store(isInTransit, ordering: .relaxed) }
   }
 
-  /// Makes who serves a connection see its end, unless it has ended already.
+  /// Makes the server of a connection see its end, unless it has already ended.
   func cut(_ connection: Connection) {
     content.withLock { content in
       if content.connections[ObjectIdentifier(connection)] != nil { connection.cut() }
     }
   }
 
-  /// How many connections a network has.
+  /// The number of connections of a network.
   func count(of network: ClientNetwork) -> Int { content.withLock { $0.counts[network] ?? 0 } }
 
-  /// Looks at every connection of a listener; its socket may be used in `body`.
+  /// Calls `body` for every connection of a listener; it may use the socket.
   func visit(_ engine: Engine, _ body: (Connection) -> Void) {
     content.withLock { content in
       for connection in content.connections.values where connection.engine === engine {
@@ -57,16 +57,16 @@ package final class HTTPConnections: Sendable {
     }
   }
 
-  /// The connections of a listener at this moment, for work that must not happen under the lock;
-  /// their sockets may be gone.
+  /// The present connections of a listener, for work outside of the lock; their sockets may be
+  /// closed.
   func all(of engine: Engine) -> [Connection] {
     content.withLock { $0.connections.values.filter { $0.engine === engine } }
   }
 
-  /// Cuts connections that have no request under way, so that a newcomer finds room: those of the
-  /// network that has most, because it can spare them best, the longest without a whole request
-  /// first. Those of trusted proxies only where there are no others. A few at a time, because to
-  /// find them costs a look at all.
+  /// Cuts connections without a request in progress to make room for a new one: those of the
+  /// network with the most, which can spare them best, longest without a complete request first.
+  /// Those of trusted proxies are cut only if there are no others. Several at a time, because
+  /// finding them takes a scan of all.
   func makeRoom(for newcomer: Connection?) {
     content.withLock { content in
       var candidates = content.connections.values.filter {

@@ -1,9 +1,9 @@
-/// An HTTP server on one address: HTTP/1.1, and over TLS HTTP/2 for the clients that choose it by
+/// An HTTP server on one address: HTTP/1.1, and over TLS also HTTP/2 for clients that choose it by
 /// ALPN. Serves until `stop` or until it is released.
 package final class HTTPListener: Sendable {
   private let engine: Engine
 
-  /// Binds and starts to serve.
+  /// Binds the address and starts serving.
   package init(
     _ configuration: HTTPConfiguration = HTTPConfiguration(), handler: any HTTPHandler
   ) throws(HTTPListenerError) {
@@ -15,40 +15,40 @@ package final class HTTPListener: Sendable {
     Task { [engine] in await engine.stop(within: .zero) }
   }
 
-  /// The address as bound, numeric.
+  /// The numeric address that it is bound to.
   package var host: String { engine.host }
-  /// The port as bound; the one chosen by the system if the configuration said 0.
+  /// The port that it is bound to; chosen by the system if the configuration says 0.
   package var port: UInt16 { engine.port }
 
-  /// Whether it speaks TLS.
+  /// Whether it serves TLS.
   package var isSecure: Bool { engine.isSecure }
 
-  /// Serves new connections with another certificate; those there are finish with theirs. Only for
-  /// a listener that was started with one.
+  /// Serves new connections with another certificate; existing ones keep theirs. Only for a
+  /// listener that was started with a certificate.
   ///
-  /// - Throws: ``HTTPListenerError/certificateRefused(host:port:)``; the present one stays then.
+  /// - Throws: ``HTTPListenerError/certificateRefused(host:port:)``; the present one then stays.
   package func replaceIdentity(_ identity: TLSIdentity) throws(HTTPListenerError) {
     try engine.replaceIdentity(identity)
   }
 
-  /// Stops accepting, ends streams, lets requests in flight finish within `limit`, answers the rest
-  /// 503 and closes. Returns when every connection is closed; later calls wait for the first.
+  /// Stops accepting, ends streams, lets requests in flight finish within `limit`, replies 503 to
+  /// the rest and closes. Returns when every connection is closed; later calls wait for the first.
   package func stop(within limit: Duration = .seconds(5)) async {
     await engine.stop(within: limit)
   }
 }
 
-/// Why a server could not start.
+/// The reason why a server could not start.
 package enum HTTPListenerError: Error, Equatable, CustomStringConvertible {
-  /// Something else listens there already.
+  /// Another program is listening on the port.
   case addressInUse(host: String, port: UInt16)
-  /// The port is privileged and the process may not have it.
+  /// The port is privileged and the process lacks permission.
   case permissionDenied(host: String, port: UInt16)
-  /// The host is not an address of this machine, or no address at all.
+  /// The host is not an address of this machine, or not an address.
   case badAddress(host: String)
   /// The certificate or its private key cannot be used, or the library was built without TLS.
   case certificateRefused(host: String, port: UInt16)
-  /// A system call or libmicrohttpd refused; `reason` is the system's text.
+  /// A system call or libmicrohttpd failed; `reason` is the system's message.
   case system(host: String, port: UInt16, reason: String)
 
   package var description: String {

@@ -9,10 +9,10 @@ import HTTP2
   import Darwin
 #endif
 
-/// A socket bound and listening, non-blocking; its number is the caller's to close.
+/// A bound, listening, non-blocking socket, to be closed by the caller.
 struct ListeningSocket {
   let number: Int32
-  /// The numeric address as bound.
+  /// The numeric address that it is bound to.
   let host: String
   let port: UInt16
 
@@ -22,7 +22,7 @@ struct ListeningSocket {
     }
     let number = socket(address.family, streamSocketType, 0)
     guard number >= 0 else { throw Self.error(host, port) }
-    // A restart must not wait for the old connections' last minute (TIME_WAIT).
+    // A restart must not wait for old connections in TIME_WAIT.
     var one: Int32 = 1
     setsockopt(number, SOL_SOCKET, SO_REUSEADDR, &one, socklen_t(MemoryLayout<Int32>.size))
     guard address.withPointer({ bind(number, $0, $1) }) == 0, listen(number, SOMAXCONN) == 0,
@@ -54,7 +54,7 @@ struct SocketAddress {
   private var storage = sockaddr_storage()
   private var length: socklen_t
 
-  /// - Parameter host: Numeric, or `localhost` for 127.0.0.1.
+  /// - Parameter host: A numeric address, or `localhost` for 127.0.0.1.
   init?(host: String, port: UInt16) {
     var v4 = sockaddr_in()
     var v6 = sockaddr_in6()
@@ -77,7 +77,7 @@ struct SocketAddress {
     }
   }
 
-  /// The address a socket is bound to.
+  /// The address that a socket is bound to.
   init?(boundTo socket: Int32) {
     length = socklen_t(MemoryLayout<sockaddr_storage>.size)
     let result = withUnsafeMutablePointer(to: &storage) { pointer in
@@ -88,7 +88,7 @@ struct SocketAddress {
     guard result == 0 else { return nil }
   }
 
-  /// A copy of what `address` points to, which is an IPv4 or IPv6 address.
+  /// A copy of an IPv4 or IPv6 address.
   init?(_ address: UnsafePointer<sockaddr>) {
     let size: Int
     switch Int32(address.pointee.sa_family) {
@@ -112,7 +112,7 @@ struct SocketAddress {
     }
   }
 
-  /// The address itself in network order: 4 or 16 bytes.
+  /// The address in network byte order: 4 or 16 bytes.
   var addressBytes: [UInt8] {
     withUnsafeBytes(of: storage) { bytes in
       if family == AF_INET6 {

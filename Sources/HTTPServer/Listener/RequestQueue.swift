@@ -1,37 +1,37 @@
-/// A request taken out of what it came in by: the connection's thread and the handler's share
-/// nothing.
+/// A request independent of its source: the connection's thread and the handler's share nothing.
 struct PendingRequest {
   let owner: any RequestOwner
   let request: HTTPRequest
 }
 
-/// The number of requests that have a handler, and those that wait for one.
+/// The number of requests with a handler, and the queue of those that wait for one.
 ///
-/// Connections take turns, a request each: who comes beside connections with many waits for one
-/// request of each of them. What is taken out is not kept, neither what has been served nor what
-/// its sender has left; so no more is here than the connections have under way.
+/// Connections take turns, with one request each: a request on a new connection waits for at most
+/// one request of every other. Removed requests, whether served or abandoned, are not kept, so the
+/// queue never has more than the connections have in progress.
 struct RequestQueue {
-  /// A connection's requests in the order in which they came.
+  /// The requests of a connection in order of arrival.
   private struct Line {
-    /// Tells its place in the ring from one that an earlier line of the connection left there.
+    /// The ticket that distinguishes its place in the ring from those left by earlier lines of the
+    /// connection.
     let ticket: UInt64
     var requests: [PendingRequest] = []
   }
 
   private(set) var running = 0
-  /// Requests that wait.
+  /// The number of waiting requests.
   private(set) var count = 0
   private var lines: [UInt64: Line] = [:]
-  /// The connections in the order of their turns, from `first` on. Of a connection without a line
-  /// the place is skipped.
+  /// The connections in the order of their turns, starting at `first`. Places of connections
+  /// without a line are skipped.
   private var ring: [(connection: UInt64, ticket: UInt64)] = []
   private var first = 0
   private var lastTicket: UInt64 = 0
 
-  /// Places that are kept in the ring, those of the past included.
+  /// The number of places in the ring, including past ones.
   var placeCount: Int { ring.count }
 
-  /// - Returns: Whether the request starts now; otherwise ``next()`` gives it in its turn.
+  /// - Returns: Whether the request starts now; otherwise ``next()`` returns it in its turn.
   mutating func begin(_ request: PendingRequest, limit: Int) -> Bool {
     guard running >= max(1, limit) else {
       running += 1
@@ -48,9 +48,9 @@ struct RequestQueue {
     return false
   }
 
-  /// A request has been served.
+  /// Records that a request has been served.
   ///
-  /// - Returns: The one that takes its place; its line goes to the ring's end.
+  /// - Returns: The request that takes its place; its line moves to the end of the ring.
   mutating func next() -> PendingRequest? {
     while let place = takePlace() {
       guard var line = lines.removeValue(forKey: place.connection) else { continue }
@@ -66,7 +66,7 @@ struct RequestQueue {
     return nil
   }
 
-  /// Takes out a request that nobody waits for any more; `nil` where it does not wait.
+  /// Removes a request whose reply is no longer wanted; `nil` if it is not queued.
   mutating func remove(_ owner: any RequestOwner) -> PendingRequest? {
     guard let line = lines[owner.connectionNumber],
       let index = line.requests.firstIndex(where: { $0.owner === owner })
@@ -81,7 +81,7 @@ struct RequestQueue {
     return lines[owner.connectionNumber]?.requests.remove(at: index)
   }
 
-  /// The place whose turn it is, of a connection that has a line.
+  /// Takes the next place of a connection that has a line.
   private mutating func takePlace() -> (connection: UInt64, ticket: UInt64)? {
     while first < ring.count {
       let place = ring[first]

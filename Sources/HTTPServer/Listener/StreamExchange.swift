@@ -1,20 +1,20 @@
 import HTTP2
 import Synchronization
 
-/// One request of HTTP/2 and its reply: a stream of a connection.
+/// One HTTP/2 request with its reply: a stream of a connection.
 ///
-/// Made when the request's head has come and let go when the stream is closed. `head` belongs to
-/// the connection's loop until the request is submitted.
+/// Created when the request's head has arrived, and released when the stream is closed. `head`
+/// belongs to the connection's loop until the request is submitted.
 final class StreamExchange: RequestOwner, @unchecked Sendable {  // `head`: the loop; rest: Mutex
-  /// How long a stream that was reset, or a connection that was sent away, may take to go.
+  /// The time in nanoseconds that a reset stream, or a connection sent GOAWAY, may take to close.
   static let grace: UInt64 = 1_000_000_000
-  /// RST_STREAM's CANCEL.
+  /// The error code CANCEL of RST_STREAM.
   private static let cancel: UInt32 = 8
 
   private struct State {
     var isAnswered = false
     var isOver = false
-    /// Whether the request is counted among those that are served.
+    /// Whether the request is counted among those being served.
     var isServed = false
     var isReset = false
     var task: Task<Void, Never>?
@@ -27,7 +27,8 @@ final class StreamExchange: RequestOwner, @unchecked Sendable {  // `head`: the 
   private var head: HTTPRequest
   private(set) var expectsContinue = false
   private let isHead = Atomic<Bool>(false)
-  /// Clock nanoseconds at which the stream is reset; `.max` while nothing is awaited of the client.
+  /// The clock time in nanoseconds at which the stream is reset; `.max` while nothing is expected
+  /// of the client.
   private let deadline: Atomic<UInt64>
   private let state = Mutex(State())
 
@@ -48,7 +49,7 @@ final class StreamExchange: RequestOwner, @unchecked Sendable {  // `head`: the 
 
   /// Reads the head.
   ///
-  /// - Returns: Why the request is refused without its body.
+  /// - Returns: The status if the request is refused without its body.
   func readHead(of request: HTTP2ServerRequest) -> HTTPStatus? {
     let pseudo = request.pseudoFields
     let method = HTTPMethod(rawValue: request.method)
@@ -67,7 +68,7 @@ final class StreamExchange: RequestOwner, @unchecked Sendable {  // `head`: the 
       return .headerFieldsTooLarge
     }
     if let announced = head.headers.bytes("Content-Length") {
-      // nghttp2 has read it as a number; one that we cannot hold is too large.
+      // nghttp2 has parsed it as a number; one that `Int` cannot hold is too large.
       let length = Int(String(decoding: announced, as: UTF8.self)) ?? Int.max
       if length > limits.maxBodyBytes { return .contentTooLarge }
     }
@@ -76,7 +77,7 @@ final class StreamExchange: RequestOwner, @unchecked Sendable {  // `head`: the 
     return nil
   }
 
-  /// - Returns: Whether the authority is given in one way.
+  /// - Returns: Whether the authority is unambiguous.
   private func readFields(_ request: HTTP2ServerRequest) -> Bool {
     let fields = request.fields
     var headers = HTTPHeaders()
@@ -96,7 +97,7 @@ final class StreamExchange: RequestOwner, @unchecked Sendable {  // `head`: the 
         fields.value(at: index).withUnsafeBytes { headers.add(name: name, value: $0) }
       }
     }
-    // A client may send each of them as a field of its own (RFC 9113, section 8.2.3).
+    // A client may send each cookie as a separate field (RFC 9113, section 8.2.3).
     if !cookies.isEmpty {
       headers.add(name: "cookie", value: Array(cookies.joined(separator: Array("; ".utf8)))[...])
     }
@@ -105,7 +106,7 @@ final class StreamExchange: RequestOwner, @unchecked Sendable {  // `head`: the 
     return !authority.isEmpty && (host == nil || host.map { $0.elementsEqual(authority) } == true)
   }
 
-  /// The request has come whole.
+  /// Called when the request is complete.
   func isComplete(body: [UInt8]) {
     head.body = body
     deadline.store(.max, ordering: .relaxed)
@@ -179,18 +180,18 @@ final class StreamExchange: RequestOwner, @unchecked Sendable {  // `head`: the 
     reply.source = channel
     link.respond(reply, to: number)
     channel.start(body)
-    // `stop` looks at the streams after it has set the phase, so one of the two sees the other.
+    // `stop` checks the streams after setting the phase, so one of the two sees the other.
     if engine.phase.load(ordering: .sequentiallyConsistent) != .running { channel.fail(.stopping) }
   }
 
-  /// Ends a streamed reply in good order.
+  /// Ends a streamed reply in an orderly way.
   func stopStreaming() { state.withLock { $0.stream }?.fail(.stopping) }
 
   // MARK: the end
 
-  /// Resets the stream if its client has let the server wait for too long.
+  /// Resets the stream if its client has exceeded a time limit.
   ///
-  /// - Returns: Whether even that does not get through to the client.
+  /// - Returns: Whether even the reset does not reach the client.
   func watch(at now: UInt64) -> Bool {
     let (stream, isReset) = state.withLock { ($0.stream, $0.isReset) }
     if let stream, !isReset, stream.isStalled(at: now) {
@@ -206,9 +207,9 @@ final class StreamExchange: RequestOwner, @unchecked Sendable {  // `head`: the 
     return false
   }
 
-  /// The stream is closed: what still works for it is cancelled.
+  /// Called when the stream is closed: cancels the work for it.
   ///
-  /// - Returns: Whether the request was counted among those that are served.
+  /// - Returns: Whether the request was counted among those being served.
   func end() -> Bool {
     let (task, stream, isServed) = state.withLock { state in
       defer {
@@ -225,8 +226,8 @@ final class StreamExchange: RequestOwner, @unchecked Sendable {  // `head`: the 
 }
 
 extension Engine {
-  /// A reply's headers in the form of HTTP/2, which has no fields about the connection (RFC 9113,
-  /// section 8.2.2), with the date.
+  /// A reply's headers with the date in HTTP/2 form, which has no fields about the connection (RFC
+  /// 9113, section 8.2.2).
   func fields(of headers: HTTPHeaders) -> HTTP2FieldList {
     var fields = HTTP2FieldList()
     if !headers.contains("Date") { fields.append("date", date.now) }

@@ -7,18 +7,20 @@ import HTTP2
   import Musl
 #endif
 
-/// A thread that does the same again and again until it is told to rest or to end: no timer of
-/// Dispatch, whose threads are those of Swift's tasks on Linux and may all be busy.
+/// A thread that runs a closure periodically until it is told to rest or to end. A timer of
+/// Dispatch would not do, since on Linux its threads are those of Swift's tasks and may all be
+/// busy.
 final class Watchdog: Sendable {
   private let pipe: WakePipe
 
-  /// `nil` when the process is out of descriptors.
+  /// Fails if the process is out of descriptors.
   init?() {
     guard let pipe = WakePipe() else { return nil }
     self.pipe = pipe
   }
 
-  /// - Parameter round: Returns for how many milliseconds to wait, -1 until ``wake()``, `nil` to end.
+  /// - Parameter round: Returns the milliseconds to wait, -1 to wait until ``wake()``, `nil` to
+  ///   end.
   func start(_ round: @escaping @Sendable () -> Int32?) {
     let thread = Thread { [pipe] in
       while let rest = round() {
@@ -30,6 +32,6 @@ final class Watchdog: Sendable {
     thread.start()
   }
 
-  /// Has it do its next round now.
+  /// Starts the next round now.
   func wake() { pipe.wake() }
 }

@@ -1,4 +1,4 @@
-/// The few letters of HTTP's grammar that the code compares byte by byte.
+/// The characters of HTTP's grammar that are compared byte by byte.
 enum ASCII {
   static let slash = UInt8(ascii: "/")
   static let backslash = UInt8(ascii: "\\")
@@ -11,12 +11,12 @@ enum ASCII {
   static let tab = UInt8(ascii: "\t")
   static let blank = UInt8(ascii: " ")
 
-  /// `A`–`Z` as `a`–`z`, everything else as it is.
+  /// Lower-cases `A`–`Z`; other bytes are unchanged.
   static func lowercase(_ byte: UInt8) -> UInt8 {
     byte &- 65 < 26 ? byte | 0x20 : byte
   }
 
-  /// Whether two byte sequences are equal, letters without regard to case.
+  /// Whether two byte sequences are equal regardless of letter case.
   static func equalIgnoringCase(
     _ left: some Collection<UInt8>, _ right: some Collection<UInt8>
   ) -> Bool {

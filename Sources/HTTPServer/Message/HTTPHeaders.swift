@@ -8,11 +8,12 @@ import Wire
   import Darwin
 #endif
 
-/// Header fields in the order they came, duplicates kept; names compare without regard to case.
+/// Header fields in the order received, with duplicates; names are compared regardless of letter
+/// case.
 ///
-/// All names and values lie in one buffer, so a request's headers cost two allocations however many
-/// there are; a `String` is made only for a value that someone asks for. Look-up is a linear scan,
-/// which for the dozen fields of a real request beats hashing.
+/// All names and values are in one buffer, so a request's headers cost two allocations regardless
+/// of their number; a `String` is created only for a requested value. Look-up is a linear scan,
+/// which for the dozen fields of a typical request is faster than hashing.
 package struct HTTPHeaders: Sendable {
   /// Offsets into `storage`: the name from `name` up to a NUL at `value - 1`, the value from
   /// `value` up to a NUL at `end`.
@@ -47,7 +48,7 @@ package struct HTTPHeaders: Sendable {
     fields.filter { matches($0, name) }.map(value)
   }
 
-  /// The first field of this name as it came, without a `String` being made.
+  /// The first field of this name as received, without creating a `String`.
   package func bytes(_ name: String) -> ArraySlice<UInt8>? {
     for field in fields where matches(field, name) { return storage[field.value..<field.end] }
     return nil
@@ -55,8 +56,8 @@ package struct HTTPHeaders: Sendable {
 
   package func contains(_ name: String) -> Bool { fields.contains { matches($0, name) } }
 
-  /// Appends a field. Characters that would end the line or the text (CR, LF, NUL) become blanks:
-  /// no value can smuggle in a header of its own.
+  /// Appends a field. Characters that would end the line or the text (CR, LF, NUL) become blanks,
+  /// so that no value can inject a header.
   package mutating func add(_ name: String, _ value: String) {
     let start = storage.count
     append(name.utf8)
@@ -70,8 +71,8 @@ package struct HTTPHeaders: Sendable {
     storage.append(0)
   }
 
-  /// Appends a field whose bytes come from a C library that has already checked them, without the
-  /// blanks around the value (RFC 9110, section 5.5).
+  /// Appends a field whose bytes were validated by a C library, without the blanks around the value
+  /// (RFC 9110, section 5.5).
   mutating func add(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
     let start = storage.count
     storage.append(contentsOf: name)
@@ -84,7 +85,7 @@ package struct HTTPHeaders: Sendable {
     fields.append(Field(name: start, value: valueStart, end: storage.count - 1))
   }
 
-  /// Appends a field whose bytes have been checked already.
+  /// Appends a field whose bytes were already validated.
   mutating func add(name: StaticString, value: ArraySlice<UInt8>) {
     let name = UnsafeRawBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount)
     value.withUnsafeBytes { add(name: name, value: $0) }
@@ -131,15 +132,15 @@ extension HTTPHeaders: Sequence {
 }
 
 extension HTTPHeaders {
-  /// Whether a request's head can be read in one way only (RFC 9112, sections 3.2, 5.1 and 6.3).
+  /// Whether a request's head is unambiguous (RFC 9112, sections 3.2, 5.1 and 6.3).
   ///
-  /// A proxy in front that reads an ambiguous head in the other way takes a part of one client's
-  /// request for the next client's ("request smuggling"), so what is merely doubtful is refused
-  /// too: a length given twice, even the same one, or beside `Transfer-Encoding`; any coding but a
-  /// single `chunked`; no `Host`, or several; a name with a blank in it; a carriage return within a
-  /// value.
+  /// A proxy in front that reads an ambiguous head differently takes part of one client's request
+  /// for the next client's ("request smuggling"), so doubtful heads are refused too: a length given
+  /// twice, even with the same value, or together with `Transfer-Encoding`; any coding but a single
+  /// `chunked`; no `Host`, or several; a name with a blank in it; a carriage return within a value.
   ///
-  /// - Parameter isVersion10: HTTP/1.0 needs no `Host` and knows no `Transfer-Encoding`.
+  /// - Parameter isVersion10: Whether the request is HTTP/1.0, which needs no `Host` and has no
+  ///   `Transfer-Encoding`.
   func isUnambiguousHead(isVersion10: Bool) -> Bool {
     var (hosts, lengths, codings) = (0, 0, 0)
     return storage.withUnsafeBufferPointer { bytes in

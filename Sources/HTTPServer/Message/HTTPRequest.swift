@@ -1,18 +1,19 @@
-/// A request, read whole.
+/// A complete request.
 package struct HTTPRequest: Sendable {
   package var method: HTTPMethod
   package var target: HTTPTarget
   package var headers: HTTPHeaders
-  /// The body, chunks joined, at most `HTTPConfiguration.maxBodyBytes`; empty if there is none.
+  /// The body without chunk framing, at most `HTTPConfiguration.maxBodyBytes`; empty if there is
+  /// none.
   package var body: [UInt8]
   /// The peer's numeric address without port: `127.0.0.1`, `::1`; empty if unknown.
   package var remoteAddress: String
-  /// Whether it came over TLS.
+  /// Whether it was received over TLS.
   package var isSecure: Bool
-  /// The connection's number, counted by the listener from 1; 0 for a request made by hand.
+  /// The connection's number, counted by the listener from 1; 0 for a request created in code.
   package var connection: UInt64
 
-  /// A request made by hand, for handlers tested without a socket.
+  /// Creates a request in code, to test handlers without a socket.
   package init(
     method: HTTPMethod, target: HTTPTarget, headers: HTTPHeaders = [:], body: [UInt8] = [],
     remoteAddress: String = "", isSecure: Bool = false, connection: UInt64 = 0
@@ -43,11 +44,12 @@ package struct HTTPMethod: RawRepresentable, Hashable, Sendable, ExpressibleBySt
   package static let options: Self = "OPTIONS"
 }
 
-/// What keeps web pages from elsewhere away from a listener for programs of this machine. A browser
-/// runs on this machine too, and sends what any page makes it send.
+/// Checks that keep foreign web pages away from a listener for local programs: a browser runs on
+/// this machine too, and sends whatever any page makes it send.
 extension HTTPRequest {
-  /// Whether the request was addressed to this machine by a name that no one else can give out. A
-  /// page can have its own name lead here ("DNS rebinding"); then `Host` is that name.
+  /// Whether the request was addressed to this machine by a name that nobody else can assign. A
+  /// page can make its own name resolve to this machine ("DNS rebinding"); then `Host` is that
+  /// name.
   package var isAddressedToLoopback: Bool {
     let host = (headers["Host"] ?? "").lowercased()
     if host == "[::1]" || host.hasPrefix("[::1]:") { return true }
@@ -55,9 +57,9 @@ extension HTTPRequest {
     return name == "127.0.0.1" || name == "localhost" || name.hasSuffix(".localhost")
   }
 
-  /// Whether a browser sent it for a page of another origin. Programs send neither header.
+  /// Whether a browser sent it for a page of another origin. Other programs send neither header.
   ///
-  /// - Parameter allowsNavigation: Whether a person may open the address in a browser.
+  /// - Parameter allowsNavigation: Whether a user may open the URL in a browser.
   package func isFromElsewhere(allowsNavigation: Bool = false) -> Bool {
     let site = headers["Sec-Fetch-Site"]
     switch site {
@@ -68,11 +70,11 @@ extension HTTPRequest {
     guard let origin = headers["Origin"]?.lowercased() else { return false }
     let host = (headers["Host"] ?? "").lowercased()
     if origin == (isSecure ? "https://" : "http://") + host { return false }
-    // Behind a proxy that has taken TLS off: what the browser says of the page itself suffices.
+    // Behind a proxy that terminates TLS, the browser's own statement about the page suffices.
     return site != "same-origin" || origin != "https://" + host
   }
 
-  /// Whether the body has a type that pages elsewhere cannot send without asking first; a request
+  /// Whether the body has a type that foreign pages cannot send without a preflight; a request
   /// without a body needs none.
   package var hasJSONBody: Bool {
     guard let type = headers["Content-Type"] else { return body.isEmpty }

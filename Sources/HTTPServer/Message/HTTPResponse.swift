@@ -10,7 +10,7 @@ package struct HTTPResponse: Sendable {
     self.body = body
   }
 
-  /// A reply of text, by default `text/plain`.
+  /// Creates a text reply, by default `text/plain`.
   package init(
     _ status: HTTPStatus, text: String, contentType: String = "text/plain; charset=utf-8"
   ) {
@@ -18,31 +18,32 @@ package struct HTTPResponse: Sendable {
   }
 }
 
-/// What a reply carries. A reply to HEAD has the same headers and sends nothing of it; a stream is
-/// then not started.
+/// The body of a reply. A reply to HEAD has the same headers and no body; a stream is then not
+/// started.
 package enum HTTPBody: Sendable {
-  /// No body: 204 and 304 go without `Content-Length`, any other status with `Content-Length: 0`,
-  /// because without it a client would wait for more.
+  /// No body: 204 and 304 are sent without `Content-Length`, any other status with `Content-Length:
+  /// 0`, because otherwise a client would wait for more.
   case none
-  /// These bytes under their `Content-Length`, which is also written when it is 0.
+  /// These bytes with their `Content-Length`, which is also sent if it is 0.
   case bytes([UInt8])
-  /// What the closure writes, in chunks, until it returns; an error it throws cuts the connection,
-  /// so that the client sees that something is missing. The task is cancelled when the client goes
-  /// away, stops reading or the server stops.
+  /// The output of the closure, in chunks, until it returns; an error that it throws cuts the
+  /// connection, so that the client detects the truncation. The task is cancelled if the client
+  /// disconnects or stops reading, or the server stops.
   case stream(@Sendable (HTTPBodyWriter) async throws -> Void)
-  /// No reply at all: the connection ends. For servers that play a broken one.
+  /// No reply: the connection is cut. For servers that simulate a broken one.
   case cut(HTTPCut)
 }
 
-/// How a connection ends before its time.
+/// The way in which a connection is cut.
 package enum HTTPCut: Sendable, Equatable {
-  /// In order, by FIN; a TLS client still sees that close_notify is missing.
+  /// An orderly close by FIN; a TLS client still sees that close_notify is missing.
   case close
-  /// By a TCP reset.
+  /// A TCP reset.
   case reset
 }
 
-/// A status code, 200 to 599 (RFC 9110, section 15); interim (1xx) replies are the server's own.
+/// A status code, 200 to 599 (RFC 9110, section 15); interim (1xx) replies are sent by the server
+/// itself.
 package struct HTTPStatus: RawRepresentable, Hashable, Sendable, ExpressibleByIntegerLiteral {
   package let rawValue: Int
 

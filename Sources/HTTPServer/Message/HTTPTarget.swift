@@ -1,8 +1,8 @@
 import Wire
 
-/// What a request asks for: path and query exactly as received, and their parts.
+/// The target of a request: path and query exactly as received, and their parts.
 ///
-/// Nothing is decoded or normalised beforehand: signatures are computed over the bytes as sent, and
+/// Nothing is decoded or normalized in advance: signatures are computed over the bytes as sent, and
 /// `%2F` inside a segment is not a separator. An absolute-form target (RFC 9112, section 3.2.2)
 /// loses its scheme and authority.
 package struct HTTPTarget: Sendable, CustomStringConvertible, ExpressibleByStringLiteral {
@@ -31,7 +31,7 @@ package struct HTTPTarget: Sendable, CustomStringConvertible, ExpressibleByStrin
     pathEnd < bytes.count ? bytes[(pathEnd + 1)...] : nil
   }
 
-  /// The path's segments; one trailing slash makes none, so `/` and the empty path have no segment.
+  /// The path's segments. A trailing slash adds no segment, so `/` and the empty path have none.
   package var pathSegments: [HTTPPathSegment] {
     var path = rawPath
     if path.first == ASCII.slash { path = path.dropFirst() }
@@ -41,9 +41,8 @@ package struct HTTPTarget: Sendable, CustomStringConvertible, ExpressibleByStrin
       .map(HTTPPathSegment.init)
   }
 
-  /// Whether a segment is `.` or `..` as it stands, decoded once or decoded twice, also where `\`
-  /// or an encoded slash separates or a `;` ends it: another URL layer would make another path of
-  /// it.
+  /// Whether a segment is `.` or `..`, literally or decoded once or twice, also where `\` or an
+  /// encoded slash separates or a `;` ends it: another URL layer would change the path.
   package var hasDotSegment: Bool {
     guard rawPath.contains(ASCII.dot) || rawPath.contains(ASCII.percent) else { return false }
     return pathSegments.contains { segment in
@@ -64,16 +63,16 @@ package struct HTTPTarget: Sendable, CustomStringConvertible, ExpressibleByStrin
     }
   }
 
-  /// Whether the path is that of something and ends in a slash.
+  /// Whether the path has a segment and ends in a slash.
   package var hasTrailingSlash: Bool { rawPath.count > 1 && rawPath.last == ASCII.slash }
 
-  /// The query's items in the order given; empty items (`&&`) are left out.
+  /// The query's items in order; empty items (`&&`) are omitted.
   package var queryItems: [HTTPQueryItem] {
     guard let rawQuery else { return [] }
     return rawQuery.split(separator: ASCII.ampersand).map(HTTPQueryItem.init)
   }
 
-  /// The first query item of this (decoded) name, without regard to the case of letters.
+  /// The first query item with this (decoded) name, regardless of letter case.
   package func queryItem(_ name: String) -> HTTPQueryItem? {
     guard rawQuery != nil else { return nil }
     return queryItems.first { $0.isNamed(name) }
@@ -97,11 +96,11 @@ package struct HTTPPathSegment: Sendable {
 
   package init(raw: ArraySlice<UInt8>) { self.raw = raw }
 
-  /// The segment decoded once; `nil` if its encoding is broken or it is not UTF-8.
+  /// The segment decoded once; `nil` if its encoding is invalid or it is not UTF-8.
   package var decoded: String? { PercentEncoding.decode(raw) }
 }
 
-/// One `name=value` of a query, as received.
+/// A `name=value` pair of a query, as received.
 package struct HTTPQueryItem: Sendable {
   /// The bytes before the first `=`, still encoded.
   package let rawName: ArraySlice<UInt8>
@@ -119,15 +118,16 @@ package struct HTTPQueryItem: Sendable {
     }
   }
 
-  /// The name decoded once; `nil` if its encoding is broken.
+  /// The name decoded once; `nil` if its encoding is invalid.
   package var name: String? { PercentEncoding.decode(rawName) }
 
-  /// The value decoded once, `+` read as a blank; `nil` if there is none or its encoding is broken.
+  /// The value decoded once, with `+` read as a blank; `nil` if there is none or its encoding is
+  /// invalid.
   package var value: String? {
     rawValue.flatMap { PercentEncoding.decode($0, plusIsBlank: true) }
   }
 
-  /// Whether this is the item's (decoded) name, without regard to the case of letters.
+  /// Whether the item has this (decoded) name, regardless of letter case.
   package func isNamed(_ name: String) -> Bool {
     if rawName.contains(ASCII.percent) {
       return self.name.map { ASCII.equalIgnoringCase($0.utf8, name.utf8) } ?? false

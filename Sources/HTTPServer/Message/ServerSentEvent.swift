@@ -1,10 +1,10 @@
-/// One event of a `text/event-stream` body (HTML standard, section 9.2.6).
+/// An event of a `text/event-stream` body (HTML standard, section 9.2.6).
 package struct ServerSentEvent: Sendable, Equatable {
-  /// The event's type; `nil` is what a browser calls `message`.
+  /// The event's type; `nil` for what browsers call `message`.
   package var event: String?
-  /// Sent back by a browser as `Last-Event-ID` when it reconnects.
+  /// The id, which a browser sends back as `Last-Event-ID` when it reconnects.
   package var id: String?
-  /// The payload; may have several lines.
+  /// The payload, which may have several lines.
   package var data: String
 
   package init(event: String? = nil, id: String? = nil, data: String) {
@@ -18,8 +18,8 @@ package struct ServerSentEvent: Sendable, Equatable {
     "Content-Type": "text/event-stream", "Cache-Control": "no-cache",
   ]
 
-  /// The event in wire form, with its closing empty line. `event` and `id` are cut at a line end:
-  /// the format cannot carry one there.
+  /// The event in wire form, with its closing empty line. `event` and `id` are truncated at a line
+  /// end, which the format cannot represent there.
   package var bytes: [UInt8] {
     var text = ""
     if let event { text += "event: \(Self.firstLine(event))\n" }
@@ -28,7 +28,7 @@ package struct ServerSentEvent: Sendable, Equatable {
     return Array((text + "\n").utf8)
   }
 
-  /// A comment in wire form: keeps proxies from closing a quiet stream; readers skip it.
+  /// A comment in wire form, which keeps proxies from closing an idle stream; readers ignore it.
   package static func comment(_ text: String) -> [UInt8] {
     Array((lines(text).map { ": \($0)\n" }.joined() + "\n").utf8)
   }

@@ -1,12 +1,12 @@
-/// The proxies that may say for whom they ask, and what they say.
+/// The proxies whose statements about the client are trusted.
 ///
-/// A proxy appends the address it was called from to `X-Forwarded-For`. What stands further left
-/// may have been written by the client. So the list is read from the right, and the first address
-/// that is not a trusted proxy is the client. From a peer that is not trusted the header is
-/// ignored. `Forwarded` (RFC 7239) always is: of two headers the proxy writes one, and the other is
-/// the client's.
+/// A proxy appends the address of its caller to `X-Forwarded-For`. Entries further left may have
+/// been written by the client. So the list is read from the right, and the first address that is
+/// not a trusted proxy is the client. From an untrusted peer the header is ignored. `Forwarded`
+/// (RFC 7239) always is: of the two headers the proxy writes only one, so the other may come from
+/// the client.
 package struct TrustedProxies: Sendable {
-  /// What is wrong with a text that should name a network.
+  /// The error for a text that is not a network.
   package struct Fault: Error, CustomStringConvertible {
     package let description: String
   }
@@ -29,7 +29,7 @@ package struct TrustedProxies: Sendable {
 
   private let networks: [Network]
 
-  /// No proxy is trusted.
+  /// Creates a set without trusted proxies.
   package init() { networks = [] }
 
   /// - Parameter texts: Addresses and networks: `10.0.0.7`, `10.0.0.0/8`, `2001:db8::/32`.
@@ -54,7 +54,7 @@ package struct TrustedProxies: Sendable {
     self.networks = networks
   }
 
-  /// Whether this peer may speak for others.
+  /// Whether this peer is a trusted proxy.
   package func contains(_ address: String) -> Bool {
     guard !networks.isEmpty, let bytes = Self.address(address) else { return false }
     return networks.contains { $0.contains(bytes) }
@@ -67,7 +67,7 @@ package struct TrustedProxies: Sendable {
     guard contains(peer) else { return peer }
     var nearest = peer
     for element in Self.elements(request.headers.values("X-Forwarded-For")).reversed() {
-      // What cannot be read ends what is known.
+      // Entries before one that cannot be parsed are unreliable.
       guard let element = Self.plain(element) else { return nearest }
       nearest = element
       if !contains(element) { return element }
@@ -77,7 +77,7 @@ package struct TrustedProxies: Sendable {
 
   // MARK: Headers
 
-  /// The most elements that are read.
+  /// The maximum number of entries that are read.
   private static let limit = 32
 
   private static func elements(_ values: [String]) -> [String] {
@@ -95,7 +95,7 @@ package struct TrustedProxies: Sendable {
     return String(text)
   }
 
-  /// An address without port and brackets, in the spelling of the system.
+  /// An address without port and brackets, in the system's spelling.
   private static func plain(_ text: String) -> String? {
     var host = text
     if host.hasPrefix("[") {
@@ -114,7 +114,7 @@ package struct TrustedProxies: Sendable {
   }
 }
 
-/// Gives a handler the client's address in place of a trusted proxy's.
+/// A handler that replaces a trusted proxy's address with the client's.
 package struct ProxiedHandler: HTTPHandler {
   private let proxies: TrustedProxies
   private let next: any HTTPHandler
@@ -143,11 +143,11 @@ package struct ProxiedHandler: HTTPHandler {
   }
 }
 
-/// The address that a client counts for: an IPv4 address, or the 64-bit network of an IPv6 address,
-/// within which one client may take as many addresses as it likes.
+/// The network that a client is counted by: an IPv4 address, or the /64 network of an IPv6 address,
+/// within which a client may use any number of addresses.
 package struct ClientNetwork: Hashable, Sendable, CustomStringConvertible {
   private let bytes: [UInt8]
-  /// Whether it is this machine itself.
+  /// Whether it is the loopback network.
   let isLoopback: Bool
 
   init?(_ address: SocketAddress) {
@@ -160,7 +160,7 @@ package struct ClientNetwork: Hashable, Sendable, CustomStringConvertible {
     self.bytes = Array(bytes.prefix(8))
   }
 
-  /// - Returns: `nil` for what is no numeric address.
+  /// - Returns: `nil` if the text is not a numeric address.
   package init?(_ address: String) {
     guard address != "localhost", let address = SocketAddress(host: address, port: 0) else {
       return nil
@@ -168,11 +168,11 @@ package struct ClientNetwork: Hashable, Sendable, CustomStringConvertible {
     self.init(address)
   }
 
-  /// `192.0.2.1` or `2001:db8:1:2/64`.
+  /// The text, such as `192.0.2.1` or `2001:db8:1:2/64`.
   package var description: String { text(bytes.count) }
 
-  /// What one customer of a provider gets at most, and can make as many networks of as it likes: an
-  /// IPv6 network of 48 bits.
+  /// The largest network of one customer of a provider, who can form any number of networks within
+  /// it: an IPv6 /48.
   package var site: String { text(min(bytes.count, 6)) }
 
   private func text(_ count: Int) -> String {
@@ -184,7 +184,7 @@ package struct ClientNetwork: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension SocketAddress {
-  /// The address's bytes; 4 also for an IPv4 client of a socket that listens on `::`.
+  /// The address's bytes: 4 also for an IPv4 client of a socket that listens on `::`.
   var plainBytes: [UInt8] {
     let mapped = [UInt8](repeating: 0, count: 10) + [0xFF, 0xFF]
     let bytes = addressBytes

@@ -1,13 +1,13 @@
-/// A handler made of a route table: 404 for unknown paths, 405 with `Allow` for unknown methods.
+/// A handler based on a route table: 404 for unknown paths, 405 with `Allow` for unknown methods.
 package struct HTTPRouter: HTTPHandler {
-  /// Answers a request whose path fitted a pattern.
+  /// A function that handles a request whose path matches a pattern.
   package typealias Action = @Sendable (HTTPRequest, HTTPPathParameters) async -> HTTPResponse
 
   private var table = HTTPRouteTable<Action>()
   private let refuse: @Sendable (HTTPStatus, HTTPRequest) -> HTTPResponse
 
-  /// - Parameter refuse: Words every refusal (400 for a path with `.` or `..`, 404, 405, and those
-  ///   of `HTTPHandler.reject`); `Allow` is added to its 405.
+  /// - Parameter refuse: Creates every refusal (400 for a path with `.` or `..`, 404, 405, and
+  ///   those of `HTTPHandler.reject`); `Allow` is added to its 405.
   package init(
     refuse: @escaping @Sendable (HTTPStatus, HTTPRequest) -> HTTPResponse = { status, _ in
       HTTPResponse(status)
@@ -16,7 +16,7 @@ package struct HTTPRouter: HTTPHandler {
     self.refuse = refuse
   }
 
-  /// Adds a route; patterns as in `HTTPRouteTable`.
+  /// Adds a route; for patterns see `HTTPRouteTable`.
   package mutating func on(
     _ method: HTTPMethod, _ pattern: String, action: @escaping Action
   ) {
@@ -47,16 +47,16 @@ package struct HTTPRouter: HTTPHandler {
   }
 }
 
-/// Which value (a handler, an operation) stands for a method and a path.
+/// A table that maps a method and a path to a value (a handler, an operation).
 ///
-/// A pattern is a path of segments: a fixed word, compared without regard to case; `{name}` for one
-/// segment; as first segment `{name+}` for the one or more that the rest of the pattern leaves.
-/// Where several patterns fit, the one added first wins.
+/// A pattern is a path of segments: a fixed word, compared regardless of letter case; `{name}` for
+/// one segment; as first segment `{name+}` for the one or more that the rest of the pattern leaves.
+/// If several patterns match, the one added first applies.
 package struct HTTPRouteTable<Value: Sendable>: Sendable {
-  /// What a table says about a request.
+  /// The result of a look-up.
   package enum Match: Sendable {
     case found(Value, HTTPPathParameters)
-    /// The path is known, not with this method; the methods it is known with, for `Allow`.
+    /// The path is known, but not with this method; with the methods for `Allow`.
     case methodNotAllowed([HTTPMethod])
     case notFound
   }
@@ -81,10 +81,10 @@ package struct HTTPRouteTable<Value: Sendable>: Sendable {
     routes.append(Route(method: method, pattern: HTTPPathPattern(pattern), value: value))
   }
 
-  /// Looks a request up.
+  /// Looks up a request.
   ///
-  /// - Parameter servesHead: HEAD is served by the route of GET unless it has its own; otherwise it
-  ///   is a method like any other.
+  /// - Parameter servesHead: Whether HEAD is served by the route of GET unless it has its own;
+  ///   otherwise HEAD is an ordinary method.
   package func match(
     _ method: HTTPMethod, _ target: HTTPTarget, servesHead: Bool = true
   ) -> Match {
@@ -107,7 +107,7 @@ package struct HTTPRouteTable<Value: Sendable>: Sendable {
   }
 }
 
-/// The parts of a path that a pattern's `{name}`s stand for, by name.
+/// The parts of a path that match a pattern's `{name}`s, by name.
 package struct HTTPPathParameters: Sendable {
   private var values: [(name: String, segments: ArraySlice<HTTPPathSegment>)] = []
 
@@ -117,8 +117,8 @@ package struct HTTPPathParameters: Sendable {
     values.append((name, segments))
   }
 
-  /// The text a name stands for, each segment decoded once, several joined with `/`; `nil` if the
-  /// pattern has no such name or the encoding is broken.
+  /// The text that matches a name, with each segment decoded once and several joined with `/`;
+  /// `nil` if the pattern has no such name or the encoding is invalid.
   package subscript(name: String) -> String? {
     guard let segments = values.first(where: { $0.name == name })?.segments else { return nil }
     if segments.count == 1 { return segments.first?.decoded }
@@ -131,14 +131,14 @@ package struct HTTPPathParameters: Sendable {
   }
 }
 
-/// A compiled path pattern; see `HTTPRouteTable` for the language.
+/// A compiled path pattern; see `HTTPRouteTable` for the syntax.
 struct HTTPPathPattern: Sendable {
   private enum Part: Sendable {
     case word([UInt8])
     case name(String)
   }
 
-  /// As it was written.
+  /// The pattern as written.
   let text: String
   /// The name of a leading `{name+}`.
   private let prefix: String?
@@ -159,7 +159,7 @@ struct HTTPPathPattern: Sendable {
     }
   }
 
-  /// What the names stand for if the whole path fits. An empty segment fits no name.
+  /// The parameters if the whole path matches. An empty segment matches no name.
   func match(_ segments: [HTTPPathSegment]) -> HTTPPathParameters? {
     var parameters = HTTPPathParameters()
     let start = segments.count - parts.count
@@ -184,7 +184,8 @@ struct HTTPPathPattern: Sendable {
 }
 
 extension HTTPPathSegment {
-  /// Whether this is the word, escapes decoded (`%24batch` is `$batch`), case ignored.
+  /// Whether this is the word, with escapes decoded (`%24batch` is `$batch`), regardless of letter
+  /// case.
   fileprivate func isWord(_ word: [UInt8]) -> Bool {
     if raw.contains(ASCII.percent) {
       return decoded.map { ASCII.equalIgnoringCase($0.utf8, word) } ?? false
@@ -193,35 +194,35 @@ extension HTTPPathSegment {
   }
 }
 
-/// What answers requests. Called from many tasks at once.
+/// A handler of requests, called from many tasks at once.
 package protocol HTTPHandler: Sendable {
-  /// Answers one request. Never throws: a failure is a reply too.
+  /// Handles one request. Never throws: a failure is a reply too.
   ///
-  /// It starts on a thread that serves other connections too, so it must never block; where it
-  /// suspends it goes on elsewhere.
+  /// It starts on a thread that serves other connections too, so it must never block; after a
+  /// suspension it continues elsewhere.
   func respond(to request: HTTPRequest) async -> HTTPResponse
 
-  /// Looks at the head of a request whose body has not come yet, so that nothing is kept of one that
-  /// is refused anyway. It is called on a thread that serves other connections, and must not wait.
-  /// - Parameter head: Without its body. What is let through is looked at again with it.
+  /// Checks the head of a request whose body has not arrived yet, so that nothing is stored of a
+  /// refused one. It is called on a thread that serves other connections, and must not block.
+  /// - Parameter head: The head without a body. A request that passes is checked again with its
+  ///   body.
   func look(atHead head: HTTPRequest) -> HTTPHeadLook
 
-  /// Words the refusal of a request that the server turns down before `respond(to:)`: 400 for a
-  /// head that can be read in two ways, 413 for a body over the limit, 429 for one that finds no
-  /// room, 431 for headers over it, 503 while the server stops. The body of
-  /// `request` is empty.
+  /// Creates the refusal of a request that the server turns down before `respond(to:)`: 400 for an
+  /// ambiguous head, 413 for a body over the limit, 429 for one without room, 431 for headers over
+  /// the limit, 503 while the server stops. The body of `request` is empty.
   ///
   /// Requests that are not HTTP at all, or whose head exceeds even the connection's buffer, are
   /// answered by libmicrohttpd in its own words.
   func reject(_ status: HTTPStatus, request: HTTPRequest) -> HTTPResponse
 }
 
-/// The result of a handler's look at the head of a request.
+/// The result of a handler's check of a request's head.
 package enum HTTPHeadLook: Sendable {
-  /// The reply, without the body.
+  /// The reply without reading the body.
   case refused(HTTPResponse)
-  /// The body may come. `sender` is who has proven to send it: senders divide the memory for bodies
-  /// evenly, and all who have proven nothing count as one.
+  /// The body is read. `sender` is the authenticated sender: senders share the memory for bodies
+  /// evenly, and all unauthenticated ones count as one.
   case passed(sender: String?)
 }
 
