@@ -1,6 +1,6 @@
 import Foundation
 
-/// What a run found: the machine and a figure per row.
+/// The results of a run: the machine and a figure per row.
 struct BenchmarkReport: Sendable {
   struct Line: Sendable {
     var name: String
@@ -11,9 +11,9 @@ struct BenchmarkReport: Sendable {
 
   var machine = MachineDescription.current()
   var lines: [Line] = []
-  /// The rows that could not be measured, and why.
+  /// The rows that could not be measured, with the reasons.
   var failures: [Failure] = []
-  /// The rows that this machine lacks something for.
+  /// The rows that were skipped because this machine lacks something.
   var skipped: [Failure] = []
 
   struct Failure: Sendable, Encodable {
@@ -21,9 +21,9 @@ struct BenchmarkReport: Sendable {
     var reason: String
   }
 
-  /// Measures the rows one after the other; one that fails does not keep the others from it.
+  /// Measures the rows in sequence; a failing row does not stop the others.
   ///
-  /// - Parameter progress: Told what is being measured, for a person who waits.
+  /// - Parameter progress: Called with the name of the row being measured.
   static func run(
     _ rows: [any BenchmarkRow], isQuick: Bool, progress: (String) -> Void
   ) async -> BenchmarkReport {
@@ -43,7 +43,7 @@ struct BenchmarkReport: Sendable {
     return report
   }
 
-  /// For a person.
+  /// The report for people.
   var table: String {
     let cells =
       [["row", "value", "unit", "goal", ""]]
@@ -64,7 +64,7 @@ struct BenchmarkReport: Sendable {
     return ([machine.line, ""] + body + [""] + notes + left + failed).joined(separator: "\n")
   }
 
-  /// For a script:
+  /// The report for scripts:
   /// `{"machine":{…},"rows":[{"name","value","unit","goal","met","notes"}…],"failures":[{"name","reason"}…],"skipped":[…]}`.
   func json() throws -> String {
     struct Row: Encodable {
@@ -95,16 +95,16 @@ struct BenchmarkReport: Sendable {
   }
 }
 
-/// One figure that Belfry promises, and how to measure it.
+/// A figure that Belfry promises, with its measurement.
 protocol BenchmarkRow: Sendable {
-  /// As in design and documentation, `subject.unit_per_thing`.
+  /// The name, as in design and documentation: `subject.unit_per_thing`.
   var name: String { get }
   var unit: String { get }
   var goal: BenchmarkGoal { get }
-  /// Whether a quick run without names of rows measures it. Default: yes.
+  /// Whether a quick run without names of rows includes it. Default: yes.
   var isPartOfQuickRun: Bool { get }
 
-  /// Measures.
+  /// Measures the figure.
   ///
   /// - Parameter isQuick: Whether a rough figure in a second or two is enough.
   func run(isQuick: Bool) async throws -> BenchmarkMeasurement
@@ -114,7 +114,7 @@ extension BenchmarkRow {
   var isPartOfQuickRun: Bool { true }
 }
 
-/// A row that is its measurement, and no more.
+/// A row that consists of a measurement only.
 struct FigureRow: BenchmarkRow {
   let name: String
   let unit: String
@@ -131,7 +131,7 @@ struct FigureRow: BenchmarkRow {
   func run(isQuick: Bool) async throws -> BenchmarkMeasurement { try await measure(isQuick) }
 }
 
-/// What is measured once for the rows that read it.
+/// Figures that are measured once for several rows.
 actor MeasuredOnce<Figures: Sendable> {
   private let measure: @Sendable (_ isQuick: Bool) async throws -> Figures
   private var figures: Figures?
@@ -148,7 +148,7 @@ actor MeasuredOnce<Figures: Sendable> {
   }
 }
 
-/// What a figure should be.
+/// The goal for a figure.
 enum BenchmarkGoal: Sendable, CustomStringConvertible {
   case atMost(Double)
   case atLeast(Double)
@@ -174,27 +174,27 @@ enum BenchmarkGoal: Sendable, CustomStringConvertible {
   }
 }
 
-/// A figure and what a reader should know beside it.
+/// A figure with notes for the reader.
 struct BenchmarkMeasurement: Sendable {
   var value: Double
-  /// Printed below the table, one line each: conditions, neighbours that could have been the limit.
+  /// Notes printed below the table, one per line: conditions, and other possible limits.
   var notes: [String] = []
 }
 
-/// Why a row could not be measured.
+/// The error for a row that could not be measured.
 struct BenchmarkError: Error, CustomStringConvertible {
   let description: String
   init(_ description: String) { self.description = description }
 }
 
-/// Why a row is left out on this machine; no failure.
+/// The reason for skipping a row on this machine, which is not a failure.
 struct BenchmarkSkip: Error, CustomStringConvertible {
   let description: String
   init(_ description: String) { self.description = description }
 }
 
 extension Double {
-  /// Without `.0`, at most three decimals.
+  /// The number without `.0`, with at most three decimals.
   var shortest: String {
     let rounded = (self * 1000).rounded() / 1000
     return rounded == rounded.rounded() && abs(rounded) < 1e15

@@ -1,15 +1,15 @@
 import Foundation
 
-/// A second self that plays the other side of a measurement, so that this process's CPU time is
-/// that of the measured side alone. It greets with a line of JSON, works until its standard input
-/// ends, and says goodbye with another.
+/// A child process of the same program for the other side of a measurement, so that this process's
+/// CPU time is that of the measured side alone. It prints a line of JSON at the start, works until
+/// its standard input ends, and prints another line.
 struct ChildProcess<Greeting: Decodable, Goodbye: Decodable> {
   let greeting: Greeting
   private let process = Process()
   private let input = Pipe()
   private let output = Pipe()
 
-  /// - Parameter words: The hidden word that tells the child what to be, and what it needs to know.
+  /// - Parameter words: The hidden word that selects the child's role, followed by its arguments.
   init(_ words: [String]) throws {
     guard let executable = Bundle.main.executableURL else {
       throw BenchmarkError("cannot find this program's own file to start '\(words[0])'")
@@ -22,7 +22,7 @@ struct ChildProcess<Greeting: Decodable, Goodbye: Decodable> {
     greeting = try Self.line(from: output.fileHandleForReading, of: words[0], process)
   }
 
-  /// Waits for what the child has to say when it ends by itself.
+  /// Waits for the final line of a child that ends by itself.
   func goodbye() throws -> Goodbye {
     let goodbye: Goodbye = try Self.line(
       from: output.fileHandleForReading, of: "the child", process)
@@ -56,7 +56,7 @@ struct ChildProcess<Greeting: Decodable, Goodbye: Decodable> {
   }
 }
 
-/// Prints what a ``ChildProcess`` says.
+/// Prints a line of a ``ChildProcess``.
 func say(_ value: some Encodable) throws {
   FileHandle.standardOutput.write(try JSONEncoder().encode(value) + Data("\n".utf8))
 }

@@ -2,19 +2,19 @@ import Foundation
 import HTTP2
 import NotificationHubs
 
-/// The clients of the PUT row: one thread, some connections, one request under way on each. Runs in a
-/// child process.
+/// The clients of the PUT row: one thread with several connections, each with one request in
+/// progress. Runs in a child process.
 enum HTTPLoad {
-  /// The hidden first word that starts it; port, count, policy, key and options follow.
+  /// The hidden first word that starts it, followed by port, count, policy, key and options.
   static let word = "http-load"
-  /// How many connections.
+  /// The number of connections.
   static let width = BenchmarkOption.connections.value ?? 64
 
   struct Figures: Codable {
     let seconds: Double
     let cpuSeconds: Double
     let failures: Int
-    /// How many were answered in each whole second.
+    /// The number of replies in each whole second.
     let bySecond: [Int]
 
     var medianSecond: Int { bySecond.isEmpty ? 0 : bySecond.sorted()[bySecond.count / 2] }
@@ -60,7 +60,8 @@ enum HTTPLoad {
       """.utf8)
   }
 
-  /// - Returns: How many were not answered 200, and how many were answered in each whole second.
+  /// - Returns: The number of replies other than 200, and the number of replies in each whole
+  ///   second.
   private static func send(
     _ requests: [[UInt8]], port: UInt16
   ) throws -> (failures: Int, bySecond: [Int]) {
@@ -77,7 +78,7 @@ enum HTTPLoad {
     var buffer = [UInt8](repeating: 0, count: 8192)
     func submit(_ descriptor: Int32) throws {
       guard next < requests.count else { return }
-      // A request fits the socket's buffer, so one write takes it whole.
+      // A request fits into the socket's buffer, so a single write sends all of it.
       guard write(descriptor, requests[next], requests[next].count) == requests[next].count else {
         throw BenchmarkError("the hub does not take requests")
       }
@@ -89,7 +90,7 @@ enum HTTPLoad {
         throw BenchmarkError("the hub has stopped answering after \(answered) requests")
       }
       for poll in polls where poll.revents != 0 {
-        // Replies have no body and come in one piece.
+        // Replies have no body and arrive in one piece.
         let count = read(poll.fd, &buffer, buffer.count)
         guard count > 12 else { throw BenchmarkError("the hub has closed a connection") }
         answered += 1

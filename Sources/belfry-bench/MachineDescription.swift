@@ -1,12 +1,12 @@
 import Foundation
 
-/// What a figure was measured on; without it a figure means little.
+/// The machine on which a figure was measured, without which it means little.
 struct MachineDescription: Sendable, Encodable {
   var cpu: String
   var cores: Int
   var memoryGiB: Double
   var system: String
-  /// The language mode's compiler, as far as it can be told from inside.
+  /// The compiler version, as far as the program can tell.
   var swift: String
   var isOptimized: Bool
 

@@ -1,14 +1,14 @@
 import Foundation
 import SQLDatabase
 
-/// The PostgreSQL server on this machine that a database is in.
+/// The local PostgreSQL server of a database.
 struct PostgresServer: Sendable {
   private let address: String
-  /// The server's first process, whose children all others are.
+  /// The server's first process, the parent of all others.
   private let postmaster: Int
 
-  /// - Parameter address: As ``PostgresConnection`` takes it.
-  /// - Throws: ``BenchmarkError`` when it runs elsewhere.
+  /// - Parameter address: An address for ``PostgresConnection``.
+  /// - Throws: ``BenchmarkError`` if it runs elsewhere.
   init(_ address: String) throws {
     self.address = address
     let connection = try PostgresConnection(address: address, component: "hub")
@@ -20,7 +20,7 @@ struct PostgresServer: Sendable {
     postmaster = own.parent
   }
 
-  /// What all of its processes have used, those that have ended as well.
+  /// The CPU seconds of all its processes, including those that have ended.
   var cpuSeconds: Double {
     let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
     let ticks = names.compactMap { Int($0) }.reduce(0.0) { sum, number in
@@ -31,14 +31,14 @@ struct PostgresServer: Sendable {
     return ticks / Double(sysconf(Int32(_SC_CLK_TCK)))
   }
 
-  /// What its statements are doing, in shares of their time.
+  /// The wait events of its statements, as shares of their time.
   struct Waits: Sendable {
     var locks: Double
-    /// The log's disk, latches, buffers.
+    /// The log's disk, latches and buffers.
     var others: Double
   }
 
-  /// Looks every 20 ms until it is cancelled.
+  /// Samples every 20 ms until it is cancelled.
   func sampleWaits() -> Task<Waits, any Error> {
     Task.detached {
       let connection = try PostgresConnection(address: address, component: "hub")
@@ -63,11 +63,11 @@ struct PostgresServer: Sendable {
     }
   }
 
-  /// Linux's account of a process.
+  /// The CPU times of a process on Linux.
   private static func process(_ number: Int) -> (parent: Int, ticks: Double, endedTicks: Double)? {
     let text = try? String(contentsOfFile: "/proc/\(number)/stat", encoding: .utf8)
-    // Behind the name, which may hold anything: the state is the first word there, the parent's
-    // number the second, the times of its own and of its ended children the 12th to 15th.
+    // After the name, which may contain anything: the state is the first word, the parent's number
+    // the second, and the times of the process and its ended children are the 12th to 15th.
     let words = (text ?? "").split(separator: ")").last?.split(separator: " ") ?? []
     guard words.count > 14, let parent = Int(words[1]) else { return nil }
     let times = words[11...14].map { Double($0) ?? 0 }

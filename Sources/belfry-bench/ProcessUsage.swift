@@ -9,11 +9,11 @@ import HubServer
   import Musl
 #endif
 
-/// What this process has used so far.
+/// The resource usage of this process so far.
 struct ProcessUsage {
-  /// User and system time of all threads, in seconds.
+  /// The user and system time of all threads, in seconds.
   var cpuSeconds: Double
-  /// The most resident memory it had, in megabytes (10⁶ bytes).
+  /// The peak resident memory, in megabytes (10⁶ bytes).
   var peakMB: Double
 
   static func current() -> ProcessUsage {
@@ -24,7 +24,8 @@ struct ProcessUsage {
     #if canImport(Darwin)
       let peak = Double(usage.ru_maxrss) / 1e6  // bytes
     #else
-      // Not `ru_maxrss`: that begins with what the parent had when it started this process.
+      // Not `ru_maxrss`, which starts with the value of the parent at the time it started this
+      // process.
       let status = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
       let line = status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
       let kibibytes = line?.split(separator: " ").lazy.compactMap { Double($0) }.first
@@ -33,6 +34,6 @@ struct ProcessUsage {
     return ProcessUsage(cpuSeconds: seconds + micros * 1e-6, peakMB: peak)
   }
 
-  /// The memory that is resident now, in megabytes; 0 where the system does not say.
+  /// The resident memory now, in megabytes; 0 if the system does not report it.
   static var residentMB: Double { Double(ProcessMemory.resident ?? 0) / 1e6 }
 }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Every row there is, in the order of the table. A new one is a file in `Rows` and a line here.
+/// All rows, in the order of the table. A new one is a file in `Rows` and a line here.
 let rows: [any BenchmarkRow] = [
   TransportRow(), GatewayRow(), FCMRow(), WebPushRow(),
   DispatchRow(), PoolRow(), Latency.median, Latency.tail, PutInstallationRow(),
@@ -40,7 +40,7 @@ let usage = """
     --postgres ADDRESS  an empty database for the rows postgres.*, which they fill; libpq's form
   """
 
-/// What the command line may give beside flags and rows.
+/// The options of the command line besides flags and rows.
 enum BenchmarkOption: String, CaseIterable {
   case devices = "--devices"
   case puts = "--puts"

@@ -5,41 +5,41 @@ import HubStorage
 import NotificationHubs
 import PushGateways
 
-/// A hub that sends a template notification to the devices of a store, from the accepted send to the
-/// last outcome on disk: audience, template, APNs over TLS, outcomes, checkpoints. Each of its nodes
-/// is a child process, so that their CPU time and memory are the hub's alone; the push service is a
-/// sink in a process of its own.
+/// A hub that sends a template notification to the devices of a store, measured from the accepted
+/// send to the last outcome on disk: audience, template, APNs over TLS, outcomes, checkpoints. Each
+/// node is a child process, so that its CPU time and memory are the hub's alone; the push service
+/// is a sink in another process.
 enum BroadcastHub {
-  /// The hidden first word that starts the node that sends: the place, how many sends, how many
-  /// nodes and the tags follow.
+  /// The hidden first word that starts the sending node, followed by the place, the number of
+  /// sends, the number of nodes and the tags.
   static let word = "broadcast-hub"
-  /// That of a further node, which the place and the sink's authority follow.
+  /// The hidden first word of a further node, followed by the place and the sink's authority.
   static let nodeWord = "broadcast-node"
 
-  /// Where the devices are.
+  /// The location of the devices.
   struct Place {
     /// A file, or the address of a PostgreSQL database.
     var store: String
     var hub = StoreFixture.hubName
-    /// More than one on PostgreSQL only.
+    /// The number of nodes; more than one only on PostgreSQL.
     var nodes = 1
   }
 
   struct Figures: Codable, Sendable {
-    /// Reached, by all sends together.
+    /// The number of devices reached by all sends together.
     var devices: Int
     var sends: Int
-    /// Of all nodes.
+    /// The CPU seconds of all nodes.
     var cpuSeconds: Double
-    /// Of the PostgreSQL server; 0 for a file.
+    /// The CPU seconds of the PostgreSQL server; 0 for a file.
     var databaseCPUSeconds: Double
-    /// How much of their time its statements waited for locks, and for anything else.
+    /// The shares of time that its statements waited for locks, and for anything else.
     var lockWaits: Double
     var otherWaits: Double
     var seconds: Double
     var sinkCPUSeconds: Double
-    /// Resident memory of the node that sends: before the first send, the most during them, and
-    /// after the last.
+    /// The resident memory of the sending node: before the first send, the peak during the sends,
+    /// and after the last.
     var beforeMB: Double
     var peakMB: Double
     var afterMB: Double
@@ -58,11 +58,11 @@ enum BroadcastHub {
     }
   }
 
-  /// Starts the hub, lets it send, and returns what that took.
+  /// Starts the hub, makes it send, and returns the figures.
   ///
   /// - Parameters:
-  ///   - tags: An expression, or nil for all devices.
-  ///   - times: How many sends, one after the other.
+  ///   - tags: A tag expression, or nil for all devices.
+  ///   - times: The number of sends, in sequence.
   static func send(in place: Place, to tags: String?, times: Int) throws -> Figures {
     let child = try ChildProcess<Figures, Bool>(
       [word, place.store, place.hub, "\(place.nodes)", "\(times)"] + (tags.map { [$0] } ?? []))
@@ -70,7 +70,7 @@ enum BroadcastHub {
     return child.greeting
   }
 
-  /// In the child that sends.
+  /// Runs in the sending child.
   static func run(_ words: [String]) async throws {
     guard words.count >= 4, let nodes = Int(words[2]), let sends = Int(words[3]) else {
       throw BenchmarkError("\(word) wants a store, a hub, how many nodes and sends, perhaps tags")
@@ -89,7 +89,8 @@ enum BroadcastHub {
           "AppName": "com.example.app", "Endpoint": "https://127.0.0.1:\(sink.port)",
         ], modifiedAt: Date()), hub: hub.name, checkedBy: node.gateways)
     try await node.dispatcher.start()
-    // A few devices first: connection, token and statements are ready then, as in a running hub.
+    // Warm-up with a few devices, after which connection, token and statements are ready as in a
+    // running hub.
     _ = try await send(to: "city7 && group7", node.service, hub)
     let authority = String(decoding: sink.authorityPEM, as: UTF8.self)
     let others = try (1..<max(1, nodes)).map { _ in
@@ -123,8 +124,8 @@ enum BroadcastHub {
     try say(true)
   }
 
-  /// In the child that is a further node: takes work until its input ends, and says what CPU time
-  /// that took.
+  /// Runs in the child of a further node: takes work until its input ends, and reports the CPU
+  /// time.
   static func runNode(_ words: [String]) async throws {
     guard words.count == 2 else { throw BenchmarkError("\(nodeWord) wants a store and a PEM") }
     let node = try await Node(words[0], authorityPEM: Array(words[1].utf8))
@@ -167,7 +168,7 @@ enum BroadcastHub {
     }
   }
 
-  /// - Returns: How many devices got it, which is all that the expression reaches.
+  /// - Returns: The number of devices that got it, which is all that the expression reaches.
   private static func send(to tags: String?, _ service: HubService, _ hub: Hub) async throws -> Int
   {
     var headers = [("ServiceBusNotification-Format", "template")]

@@ -6,20 +6,20 @@ enum Broadcast {
     return try BroadcastHub.send(in: .init(store: file), to: nil, times: 1)
   }
 
-  /// What one device of a broadcast costs the hub.
+  /// The hub's cost of one device of a broadcast.
   static let cost = FigureRow("send.cpu_us_per_device", "µs CPU", .atMost(8)) { isQuick in
     let figures = try await broadcast.figures(isQuick: isQuick)
     return BenchmarkMeasurement(value: figures.cpuMicroseconds, notes: figures.notes)
   }
 
-  /// How fast a broadcast goes.
+  /// The rate of a broadcast.
   static let rate = FigureRow("send.per_s", "1/s", .atLeast(100_000)) { isQuick in
     let figures = try await broadcast.figures(isQuick: isQuick)
     return BenchmarkMeasurement(
       value: (Double(figures.devices) / figures.seconds).rounded(), notes: figures.notes)
   }
 
-  /// What a broadcast adds to the memory of the hub's process.
+  /// The memory that a broadcast adds to the hub's process.
   static let memory = FigureRow("memory.broadcast_added_mb", "MB", .atMost(64)) { isQuick in
     let figures = try await broadcast.figures(isQuick: isQuick)
     return BenchmarkMeasurement(

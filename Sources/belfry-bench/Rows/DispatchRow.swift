@@ -3,8 +3,8 @@ import HubCore
 import NotificationHubs
 
 /// CPU per device of the dispatcher alone: a template broadcast whose pages, store and push service
-/// cost nothing, so that what is left is taking pages apart, addressing pushes, settling results
-/// and keeping the books.
+/// cost nothing, so that the remainder is processing pages, addressing pushes, settling results and
+/// bookkeeping.
 struct DispatchRow: BenchmarkRow {
   let name = "dispatch.cpu_us_per_device"
   let unit = "µs CPU"
@@ -33,7 +33,7 @@ struct DispatchRow: BenchmarkRow {
       ])
   }
 
-  /// - Returns: CPU per send, in µs.
+  /// - Returns: The CPU time per send, in µs.
   private static func smallSends(_ count: Int) async throws -> Double {
     let before = ProcessUsage.current().cpuSeconds
     let reached = try await broadcast(to: 1, sends: count)
@@ -41,7 +41,7 @@ struct DispatchRow: BenchmarkRow {
     return (ProcessUsage.current().cpuSeconds - before) / Double(count) * 1e6
   }
 
-  /// - Returns: How many devices were counted as reached.
+  /// - Returns: The number of devices counted as reached.
   private static func broadcast(to devices: Int, sends: Int = 1) async throws -> Int {
     let store = EndlessAudience(devices: devices)
     let dispatcher = Dispatcher(
@@ -63,7 +63,7 @@ struct DispatchRow: BenchmarkRow {
   }
 }
 
-/// A push service that takes everything.
+/// A push service that accepts everything.
 private struct NullGateways: GatewayDirectory, PushGateway {
   func gateway(for credential: PushCredential, hub: Hub.ID) -> (any PushGateway)? { self }
   func deliver(_ batch: PushBatch) async -> [PushResult] {
@@ -72,7 +72,7 @@ private struct NullGateways: GatewayDirectory, PushGateway {
   func close() async {}
 }
 
-/// A store that gives the same page over and over, and only counts what is recorded.
+/// A store that returns the same page repeatedly, and only counts the recorded outcomes.
 actor EndlessAudience: DispatchStore {
   private let devices: Int
   private let page: TargetPage
@@ -134,7 +134,7 @@ actor EndlessAudience: DispatchStore {
   func nextRetry(of lane: LaneKey) async throws -> Date? { nil }
   func retryLanes() async throws -> [LaneKey: Date] { [:] }
 
-  // The dispatcher asks nothing else of a broadcast without failures.
+  // The dispatcher needs nothing else for a broadcast without failures.
   func notification(_ id: NotificationID, hub: Hub.ID) async throws -> NotificationRecord? { nil }
   func directTargets(
     of id: NotificationID, hub: Hub.ID, after: RegistrationID, limit: Int

@@ -6,8 +6,8 @@ import NotificationHubs
 import PushGateways
 import Wire
 
-/// CPU per push of the FCM gateway: the sender's message, cut once a page, with each device's token
-/// in it, over one connection.
+/// CPU per push of the FCM gateway: the sender's message, split once per page, with each device's
+/// token inserted, over one connection.
 struct FCMRow: BenchmarkRow {
   let name = "fcm.cpu_us_per_push"
   let unit = "µs CPU"
@@ -21,7 +21,7 @@ struct FCMRow: BenchmarkRow {
     configuration.extraAnchorsPEM =
       sink.authorityPEM + Array(authority.certificate.pem.utf8)
     configuration.fcm.connections.maxConnections = 1
-    // The hub's own work is measured, not the vendor's pace.
+    // Measures the hub's own work, not the vendor's rate limit.
     configuration.fcm.messagesPerMinute = nil
     let credential = PushCredential(
       platform: .fcmv1,
@@ -41,7 +41,7 @@ struct FCMRow: BenchmarkRow {
     return measurement
   }
 
-  /// Gives one token of the length of Google's to anyone who asks.
+  /// A token service that issues a token of the length of Google's.
   private static func tokenService(_ authority: CertificateAuthority) throws -> HTTPListener {
     let identity = try authority.issueForLocalhost()
     var configuration = HTTPConfiguration()

@@ -3,8 +3,8 @@ import HubCore
 import HubStorage
 import NotificationHubs
 
-/// What a checkpoint with one dead handle costs beside another hub's hundred thousand rows of
-/// feedback, of which none goes.
+/// The duration of a checkpoint with one dead handle, while another hub has a hundred thousand rows
+/// of feedback, none of which is removed.
 struct FeedbackRow: BenchmarkRow {
   let name = "feedback.checkpoint_ms"
   let unit = "ms"

@@ -5,9 +5,9 @@ import NotificationHubs
 import PushGateways
 import Wire
 
-/// CPU per push of the APNs gateway: what the dispatcher hands over becomes requests, goes over the
-/// transport and comes back as results. One connection, a token credential, a body for all of a
-/// page; the server is a child process.
+/// CPU per push of the APNs gateway: the dispatcher's pushes become requests, pass through the
+/// transport and return as results. One connection, a token credential, one body per page; the
+/// server is a child process.
 struct GatewayRow: BenchmarkRow {
   let name = "gateway.cpu_us_per_push"
   let unit = "µs CPU"
@@ -34,7 +34,7 @@ struct GatewayRow: BenchmarkRow {
     return measurement
   }
 
-  /// A page of pushes to tokens that no other page has, written as the hub stores them.
+  /// A page of pushes to unique tokens, in the hub's storage format.
   private static func page(_ number: Int) -> PushBatch {
     let body = PushBody(bytes: Array(#"{"aps":{"alert":"Hello from Postman!"}}"#.utf8))
     var batch = PushBatch(bodies: [body])

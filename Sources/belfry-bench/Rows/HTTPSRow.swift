@@ -3,9 +3,9 @@ import Foundation
 import HTTPServer
 import NotificationHubs
 
-/// What a request costs the hub on its HTTPS port over either protocol, with nghttp2's h2load as
-/// the client: a token that is checked, an installation that is looked up and is not there. The
-/// rounds of the two protocols take turns, and the least of each counts.
+/// The cost of a request on the hub's HTTPS port over either protocol, with nghttp2's h2load as the
+/// client: a token is checked, and a nonexistent installation is looked up. Rounds of the two
+/// protocols alternate, and the minimum of each counts.
 struct HTTPSRow: BenchmarkRow {
   enum Figure: String {
     case http1 = "http1_cpu_us"
@@ -64,7 +64,7 @@ struct HTTPSRow: BenchmarkRow {
       "h2load is not installed: it is in Debian's package nghttp2-client and Homebrew's nghttp2")
   }
 
-  /// - Returns: Microseconds of this process's CPU time for each request.
+  /// - Returns: The microseconds of this process's CPU time per request.
   private static func load(
     _ tool: String, _ hub: ListeningHub, _ version: Figure, count: Int
   ) throws -> Double {

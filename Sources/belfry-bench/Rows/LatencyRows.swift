@@ -7,21 +7,21 @@ import NotificationHubs
 import PushEmulator
 import PushGateways
 
-/// From the client's call to the virtual phone, on an idle hub: HTTP, acceptance on disk, audience,
-/// template, APNs over TLS. Hub and emulator are in this process. Two rows read it.
+/// The latency from the client's call to the virtual phone on an idle hub: HTTP, acceptance on
+/// disk, audience, template, APNs over TLS. Hub and emulator are in this process. Two rows read it.
 enum Latency {
-  /// In milliseconds, sorted.
+  /// The latencies in milliseconds, sorted.
   private static let sends = MeasuredOnce { isQuick in
     try await measure(sends: isQuick ? 50 : 500, on: nil).sorted()
   }
-  /// The same with the database of ``PostgresFixture``, beside its devices.
+  /// The same with the database of ``PostgresFixture``, next to its devices.
   private static let postgresSends = MeasuredOnce { isQuick in
     let fixture = try await PostgresFixture.shared.store(isQuick: isQuick)
     return try await measure(sends: isQuick ? 50 : 500, on: fixture.address).sorted()
   }
 
   static let median = half("latency.p50_ms", 3, sends)
-  /// What one in a hundred takes longer than.
+  /// The 99th percentile.
   static let tail = hundredth("latency.p99_ms", 10, sends)
   static let postgresMedian = half("postgres.latency.p50_ms", 20, postgresSends)
   static let postgresTail = hundredth("postgres.latency.p99_ms", 50, postgresSends)
@@ -50,7 +50,7 @@ enum Latency {
     }
   }
 
-  /// - Parameter database: An address; without, a file of its own.
+  /// - Parameter database: An address; `nil` uses a temporary file.
   private static func measure(sends: Int, on database: String?) async throws -> [Double] {
     let directory = FileManager.default.temporaryDirectory
       .appendingPathComponent("belfry-bench-\(UUID().uuidString)")
@@ -66,7 +66,7 @@ enum Latency {
         try await SQLiteHubStore.open(
           at: directory.appendingPathComponent("hub.sqlite").path, sealing: NoSealing())
       }
-    // From a run before.
+    // A leftover of an earlier run.
     _ = try await store.deleteHub(named: "bench")
     var services = PushGatewaysConfiguration.forStandIns
     services.extraAnchorsPEM = Array(addresses.authorityPEM.utf8)
@@ -109,7 +109,7 @@ enum Latency {
         }
         try await Task.sleep(for: .microseconds(100))
       }
-      // The first one makes the connection and the token.
+      // The first send opens the connection and makes the token, so it is not counted.
       if number > 0 { times.append((ContinuousClock.now - start) / .milliseconds(1)) }
     }
     await listener.stop()

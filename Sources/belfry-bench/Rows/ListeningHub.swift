@@ -9,17 +9,17 @@ import PushGateways
 /// An empty hub named `bench` in this process that listens on a free port.
 struct ListeningHub {
   let port: UInt16
-  /// Of the policy for devices.
+  /// The name of the key of the policy for devices.
   let keyName: String
   let key: String
   private let listener: HTTPListener
   private let store: any HubStore
-  /// Of its own; `nil` where the store is others' as well.
+  /// The directory of its own database; `nil` if the store is shared.
   private let directory: URL?
 
   /// - Parameters:
-  ///   - identity: Listens for HTTPS; without, for HTTP.
-  ///   - file: A database that has other hubs; without, one of its own.
+  ///   - identity: The identity for HTTPS; `nil` for HTTP.
+  ///   - file: A database with other hubs; `nil` for its own.
   init(_ identity: TLSIdentity? = nil, beside file: String? = nil) async throws {
     let directory = FileManager.default.temporaryDirectory
       .appendingPathComponent("belfry-bench-\(UUID().uuidString)")
@@ -29,7 +29,7 @@ struct ListeningHub {
     try await self.init(identity, store: store, directory: directory)
   }
 
-  /// - Parameter store: May have such a hub from before, which goes. It stays open.
+  /// - Parameter store: A store that stays open; a hub left from an earlier run is deleted.
   init(on store: any HubStore) async throws {
     _ = try await store.deleteHub(named: "bench")
     try await self.init(nil, store: store, directory: nil)
@@ -60,15 +60,15 @@ struct ListeningHub {
   }
 }
 
-/// Durable PUTs of new installations over HTTP with keep-alive, each connection with tokens
-/// of its own to check. The clients are a child process on the same cores.
+/// Durable PUTs of new installations over HTTP with keep-alive, with separate tokens to check on
+/// each connection. The clients are a child process on the same cores.
 struct PutInstallationRow: BenchmarkRow {
-  /// Where the installations go.
+  /// The store of the installations.
   enum Place {
     case file
     /// A file in which another hub has a million devices.
     case besideOthers
-    /// The database of ``PostgresFixture``, in which another hub has as many.
+    /// The database of ``PostgresFixture``, in which another hub has a million devices.
     case postgres
   }
 

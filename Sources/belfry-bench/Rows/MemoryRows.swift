@@ -3,9 +3,9 @@ import HubCore
 import HubStorage
 import NotificationHubs
 
-/// What a process has in memory that has opened the store and counted an expression once, so that
-/// the bitmaps of its tags are there. A child of its own: this process has written all those
-/// devices.
+/// The memory of a process that has opened the store and counted an expression once, so that the
+/// bitmaps of its tags are loaded. Measured in a child process, since this process has written all
+/// those devices.
 struct IdleMemoryRow: BenchmarkRow {
   let name = "memory.idle_mb"
   let unit = "MB"
@@ -46,13 +46,13 @@ enum IdleStore {
   }
 }
 
-/// How the cost of a send grows with the hub: linear in the devices it reaches, independent of
-/// those it does not reach. The largest hub's broadcast is ``Broadcast/cost``.
+/// The growth of the cost of a send with the hub: linear in the devices that it reaches,
+/// independent of the others. The largest hub's broadcast is ``Broadcast/cost``.
 struct GrowthRow: BenchmarkRow {
   enum Audience { case everyone, crew }
 
   let audience: Audience
-  /// In the hub.
+  /// The number of devices in the hub.
   let devices: Int
   let isPostgres: Bool
   let unit = "µs CPU"
@@ -61,7 +61,7 @@ struct GrowthRow: BenchmarkRow {
     (self.audience, self.devices, self.isPostgres) = (audience, devices, isPostgres)
   }
 
-  /// A send to a thousand also pays for itself: one acceptance, one end.
+  /// A send to a thousand includes its fixed cost: acceptance and completion.
   var goal: BenchmarkGoal { .atMost(audience == .everyone ? 8 : 20) }
 
   var name: String {

@@ -4,22 +4,22 @@ import HubStorage
 import NotificationHubs
 import Synchronization
 
-/// A broadcast to the store's devices while its push service answers 503 to everything, and then
-/// again takes everything.
+/// A broadcast to the store's devices while its push service first replies 503 to everything, and
+/// later accepts everything.
 enum Outage {
   struct Figures: Sendable {
     let devices: Int
-    /// How long the service was down, in seconds.
+    /// The duration of the outage, in seconds.
     let seconds: Double
-    /// Of a core.
+    /// The CPU usage as a share of one core.
     let cpuShare: Double
-    /// To the disk, in megabytes (10⁶ bytes); 0 where the system does not say.
+    /// The amount written to disk, in megabytes (10⁶ bytes); 0 if the system does not report it.
     let writtenMB: Double
-    /// Pushes that were tried meanwhile.
+    /// The number of pushes attempted during the outage.
     let tried: Int
-    /// Retry rows at its end.
+    /// The number of retry rows at its end.
     let rows: Int
-    /// From the service's return to the last outcome on disk, in seconds.
+    /// The time from the service's return to the last outcome on disk, in seconds.
     let drainSeconds: Double
 
     var notes: [String] {
@@ -37,21 +37,21 @@ enum Outage {
     return try await measure(file, devices: devices, seconds: isQuick ? 10 : 60)
   }
 
-  /// What a hub does while a push service is down and a broadcast waits for it.
+  /// The CPU usage of a hub while a push service is down and a broadcast waits for it.
   static let cpu = FigureRow("outage.cpu_percent", "% of a core", .atMost(5)) { isQuick in
     let figures = try await outage.figures(isQuick: isQuick)
     return BenchmarkMeasurement(value: figures.cpuShare * 100, notes: figures.notes)
   }
 
-  /// What it writes meanwhile.
+  /// The amount written to disk during the outage.
   static let disk = FigureRow("outage.mb_written_per_s", "MB/s", .atMost(1)) { isQuick in
     let figures = try await outage.figures(isQuick: isQuick)
     return BenchmarkMeasurement(
       value: figures.writtenMB / figures.seconds, notes: figures.notes)
   }
 
-  /// How long after the service's return everything has arrived: a minute until it goes at full
-  /// speed, and ten seconds of that for a million devices.
+  /// The time from the service's return until everything has arrived: a minute until the hub is
+  /// back at full speed, and ten seconds for a million devices.
   static let drain = FigureRow("outage.drain_s", "s", .atMost(70)) { isQuick in
     let figures = try await outage.figures(isQuick: isQuick)
     return BenchmarkMeasurement(value: figures.drainSeconds, notes: figures.notes)
@@ -97,7 +97,7 @@ enum Outage {
       tried: tried, rows: rows, drainSeconds: drain)
   }
 
-  /// Bytes that this process has sent to the disk.
+  /// The number of bytes that this process has written to disk.
   private static var written: Int {
     let text = (try? String(contentsOfFile: "/proc/self/io", encoding: .utf8)) ?? ""
     let line = text.split(separator: "\n").first { $0.hasPrefix("write_bytes:") }
@@ -105,7 +105,7 @@ enum Outage {
   }
 }
 
-/// A push service that is down until it comes back.
+/// A push service that is down until told otherwise.
 private final class FailingService: GatewayDirectory, PushGateway {
   private let state = Mutex((isDown: true, tried: 0))
 

@@ -1,8 +1,8 @@
 import HubCore
 import NotificationHubs
 
-/// Delivers pages of pushes through a gateway, a few at a time as the dispatcher does, and tells
-/// what a push costs this process. The push service is a child process.
+/// Delivers pages of pushes through a gateway, a few at a time like the dispatcher, and returns
+/// this process's cost of a push. The push service is a child process.
 enum PageLoad {
   static let pageSize = 1000
   private static let pagesInFlight = 4

@@ -4,13 +4,13 @@ import HubCore
 import NotificationHubs
 import PushGateways
 
-/// How many pushes a second reach a push service that is 50 ms away: what one connection may have
-/// under way bounds it, so the connections have to grow. The dispatcher and the APNs gateway as
-/// they are, over TLS, beside an audience and a store that cost nothing.
+/// The number of pushes per second that reach a push service 50 ms away. The concurrency of a
+/// single connection limits it, so the pool must grow. Uses the real dispatcher and APNs gateway
+/// over TLS, with an audience and a store that cost nothing.
 struct PoolRow: BenchmarkRow {
   let name = "pool.latency50_per_s"
   let unit = "1/s"
-  /// Twice what one connection carries, which is 1000 streams in 50 ms; from a cold start.
+  /// Twice the capacity of one connection, which is 1000 streams in 50 ms; from a cold start.
   let goal = BenchmarkGoal.atLeast(40_000)
 
   func run(isQuick: Bool) async throws -> BenchmarkMeasurement {
@@ -18,7 +18,7 @@ struct PoolRow: BenchmarkRow {
     var notes: [String] = []
     var rates: [Double] = []
     for (latency, connections) in [(50, 8), (50, 1), (200, 8), (200, 1)] {
-      // As many as one connection carries in half the time, or eight in a little more.
+      // As many as one connection carries in half the time, or eight in slightly more.
       let count = 1_000 * 1_000 / latency * seconds * (connections > 1 ? 4 : 1) / 2
       let rate = try await Self.rate(devices: count, latency: latency, connections: connections)
       rates.append(rate)

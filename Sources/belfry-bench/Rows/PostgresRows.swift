@@ -4,8 +4,8 @@ import HubStorage
 import NotificationHubs
 import SQLDatabase
 
-/// A store on the PostgreSQL server that `--postgres ADDRESS` names, in a database that has nothing
-/// of a hub yet, with the devices of ``StoreFixture``.
+/// A store on the PostgreSQL server given by `--postgres ADDRESS`, in a database without a hub,
+/// with the devices of ``StoreFixture``.
 actor PostgresFixture {
   static let shared = PostgresFixture()
 
@@ -40,7 +40,7 @@ actor PostgresFixture {
     return store
   }
 
-  /// A further hub in the database, with so many devices.
+  /// A further hub in the database with this number of devices.
   func place(devices: Int, isQuick: Bool) async throws -> BroadcastHub.Place {
     let all = try await store(isQuick: isQuick)
     var place = BroadcastHub.Place(store: all.address)
@@ -104,8 +104,8 @@ struct PostgresInstallationsRow: BenchmarkRow {
   }
 }
 
-/// Reading all targets of a tag expression, a slot after the other, page by page, as the
-/// dispatchers of all nodes do.
+/// Reads all targets of a tag expression, slot by slot and page by page, like the dispatchers of
+/// all nodes.
 struct PostgresTargetsRow: BenchmarkRow {
   let name = "postgres.cpu_us_per_target"
   let unit = "µs CPU"
@@ -152,7 +152,7 @@ struct PostgresBroadcastRow: BenchmarkRow {
   let nodes: Int
   var name: String { "postgres.send_\(nodes)_nodes.cpu_us_per_device" }
   let unit = "µs CPU"
-  /// 8 of the hub, 4 of the database.
+  /// 8 for the hub, 4 for the database.
   let goal = BenchmarkGoal.atMost(12)
 
   func run(isQuick: Bool) async throws -> BenchmarkMeasurement {

@@ -28,14 +28,14 @@ struct SealRow: BenchmarkRow {
   }
 }
 
-/// Fetching one's own payload from the app backend: sign-in, database, audit line on disk; 64
-/// readers at a time. Without HTTP's own cost, for which see put_installation.per_s.
+/// Fetches the user's own payload from the app backend: sign-in, database, audit line on disk; 64
+/// concurrent readers. Excludes the cost of HTTP, for which see put_installation.per_s.
 struct SecureFetchRow: BenchmarkRow {
   let name = "backend.fetch_per_s"
   let unit = "1/s"
   let goal = BenchmarkGoal.atLeast(2_000)
 
-  /// A hub that takes every send.
+  /// A hub that accepts every send.
   private struct AnyHub: HTTPTransport {
     func send(_ request: TransportRequest) async throws -> TransportReply {
       TransportReply(status: 201, headers: ["Location": "https://hub.example/hub/messages/1"])

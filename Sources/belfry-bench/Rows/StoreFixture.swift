@@ -3,10 +3,10 @@ import HubCore
 import HubStorage
 import NotificationHubs
 
-/// Stores on disk with many devices, each made once and shared by the rows that need it.
+/// Stores on disk with many devices, each created once and shared by the rows that need it.
 ///
-/// Each device has one template that all share, three tags (one of 2, one of 10, one of 1000) and
-/// every fourth a user: two registrations each. The first thousand have one tag more, ``crew``.
+/// Each device has one common template, three tags (one of 2, one of 10, one of 1000), and every
+/// fourth a user: two registrations each. The first thousand have an additional tag, ``crew``.
 actor StoreFixture {
   static let shared = StoreFixture()
   /// The moment at which the devices register and the sends happen.
@@ -17,24 +17,24 @@ actor StoreFixture {
     let hub: Hub.ID
     let path: String
     let devices: Int
-    /// From the call to the opened store, with all devices in the file, in seconds.
+    /// The time from the call to the opened store, with all devices in the file, in seconds.
     let openSeconds: Double
   }
 
   static let allDevices = BenchmarkOption.devices.value ?? 1_000_000
-  /// Of a quick run.
+  /// The number of devices of a quick run.
   static let quickDevices = 100_000
-  /// What has the devices.
+  /// The name of the hub with the devices.
   static let hubName = "devices"
-  /// A tag of a thousand devices, however many there are.
+  /// A tag of a thousand devices, regardless of their total number.
   static let crew: Tag = "crew"
 
   private var loaded: Loaded?
-  /// The databases made so far, by how many devices are in them.
+  /// The databases created so far, by number of devices.
   private var files: [Int: String] = [:]
   private var directory: URL?
 
-  /// How long the store takes to open with all devices in the file.
+  /// The time to open the store with all devices in the file.
   static let start = FigureRow("start.s", "s", .atMost(1)) { isQuick in
     let fixture = try await shared.store(isQuick: isQuick)
     return BenchmarkMeasurement(
@@ -49,7 +49,7 @@ actor StoreFixture {
     if let directory { try? FileManager.default.removeItem(at: directory) }
   }
 
-  /// The store with a million devices, or with fewer for a quick run, opened.
+  /// The opened store with a million devices, or fewer for a quick run.
   func store(isQuick: Bool) async throws -> Loaded {
     if let loaded { return loaded }
     let devices = isQuick ? Self.quickDevices : Self.allDevices
@@ -64,7 +64,7 @@ actor StoreFixture {
     return result
   }
 
-  /// A database with so many devices, closed.
+  /// A closed database with this number of devices.
   func file(devices: Int) async throws -> String {
     if let path = files[devices] { return path }
     let directory =
@@ -83,7 +83,7 @@ actor StoreFixture {
     return path
   }
 
-  /// Writes devices from a number of callers at the same time, each waiting for its commit.
+  /// Writes devices from several concurrent callers, each waiting for its commit.
   static func put(
     _ numbers: Range<Int>, to store: any InstallationStore, hub: Hub.ID, callers: Int
   ) async throws {
@@ -115,7 +115,7 @@ actor StoreFixture {
       templates: ["main": PushTemplate(body: #"{"aps":{"alert":"$(message)"}}"#)])
   }
 
-  /// 64 hexadecimal digits that look random and are the same in every run.
+  /// 64 pseudorandom hexadecimal digits, the same in every run.
   private static func token(_ number: Int) -> String {
     let digits = Array("0123456789ABCDEF".utf8)
     var state = UInt64(number)
@@ -134,7 +134,7 @@ actor StoreFixture {
   }
 }
 
-/// The benchmark keeps no secret.
+/// No sealing, since the benchmark has no secrets.
 struct NoSealing: SecretSealing {
   func keys() -> [String] { [""] }
   func seal(_ plaintext: [UInt8], context: String, under key: String) -> [UInt8] { plaintext }

@@ -3,7 +3,7 @@ import HubCore
 import HubStorage
 import NotificationHubs
 
-/// Durable writes of installations that are new, 64 callers at a time.
+/// Durable writes of new installations, with 64 concurrent callers.
 struct StoreInstallationsRow: BenchmarkRow {
   let name = "store.installations_per_second"
   let unit = "1/s"
@@ -18,7 +18,7 @@ struct StoreInstallationsRow: BenchmarkRow {
         + "\((fixture.openSeconds * 1000).shortest) ms"
     ]
     var rates: [Double] = []
-    // The same ones again: what an app's start costs the hub.
+    // The same ones again: the cost of an app's start for the hub.
     for what in ["new", "unchanged"] {
       let before = ProcessUsage.current().cpuSeconds
       let start = ContinuousClock.now
@@ -36,7 +36,7 @@ struct StoreInstallationsRow: BenchmarkRow {
   }
 }
 
-/// Reading all targets of a tag expression, page by page, as the dispatcher does.
+/// Reads all targets of a tag expression, page by page, like the dispatcher.
 struct StoreTargetsRow: BenchmarkRow {
   let name = "store.cpu_us_per_target"
   let unit = "µs CPU"
@@ -61,7 +61,7 @@ struct StoreTargetsRow: BenchmarkRow {
   }
 }
 
-/// What an expression costs whose tags are in memory.
+/// The cost of an expression whose tags are in memory.
 enum StoreAudience {
   static let firstPage = FigureRow("audience.first_page_ms", "ms", .atMost(10)) { isQuick in
     let fixture = try await StoreFixture.shared.store(isQuick: isQuick)
@@ -71,7 +71,7 @@ enum StoreAudience {
     }
   }
 
-  /// Of one part, as a node reads it.
+  /// For one part, as a node reads it.
   static let postgresFirstPage = FigureRow("postgres.first_page_ms", "ms", .atMost(10)) { isQuick in
     let fixture = try await PostgresFixture.shared.store(isQuick: isQuick)
     var query = StoreAudience.query(fixture.hub)
@@ -93,8 +93,7 @@ enum StoreAudience {
     return try await measure { _ = try await fixture.store.count(query) }
   }
 
-  /// How many sends of every kind reach, as `GET /{hub}/audience` tells it: half of all, and
-  /// everyone.
+  /// The count over all kinds of sends, as in `GET /{hub}/audience`: half of all devices, and all.
   static let allKinds = FigureRow("audience.all_kinds_ms", "ms", .atMost(100)) { isQuick in
     let fixture = try await StoreFixture.shared.store(isQuick: isQuick)
     func count(_ expression: TagExpression?) async throws -> BenchmarkMeasurement {
@@ -111,7 +110,7 @@ enum StoreAudience {
         + ["everyone: \(everyone.value.shortest) ms"] + everyone.notes)
   }
 
-  /// A page of the installations with a tag that one in 1000 has.
+  /// A page of the installations with a tag of one device in 1000.
   static let rareTag = FigureRow("installations.rare_tag_ms", "ms", .atMost(100)) { isQuick in
     let fixture = try await StoreFixture.shared.store(isQuick: isQuick)
     let filter = InstallationFilter(tag: "city7", asOf: StoreFixture.now)
@@ -120,7 +119,7 @@ enum StoreAudience {
     }
   }
 
-  /// Some 60 % of all devices.
+  /// About 60 % of all devices.
   static func query(_ hub: Hub.ID) -> AudienceQuery {
     AudienceQuery(
       hub: hub, kind: .native(.apns),
@@ -128,7 +127,7 @@ enum StoreAudience {
       asOf: StoreFixture.now)
   }
 
-  /// The median of many runs after a first one that loads what is not in memory.
+  /// The median of many runs, after a first one that loads everything into memory.
   private static func measure(
     runs count: Int = 101, _ body: () async throws -> Void
   ) async throws -> BenchmarkMeasurement {

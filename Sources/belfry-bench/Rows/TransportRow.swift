@@ -1,8 +1,8 @@
 import Foundation
 import HTTP2
 
-/// CPU per push of the HTTP/2 client alone, over TLS on loopback, one connection, 1000 streams,
-/// distinct tokens, headers as a gateway sends them to APNs. The server is a child process, so
+/// CPU per push of the HTTP/2 client alone, over TLS on loopback, with one connection, 1000
+/// streams, distinct tokens, and the headers of an APNs gateway. The server is a child process, so
 /// that this process's CPU time is the client's.
 struct TransportRow: BenchmarkRow {
   let name = "transport.cpu_us_per_push"
@@ -10,7 +10,7 @@ struct TransportRow: BenchmarkRow {
   let goal = BenchmarkGoal.atMost(3.5)
 
   private static let pageSize = 1000
-  /// So many batches in flight that the connection never waits for its caller.
+  /// The number of batches in flight, enough that the connection never waits for its caller.
   private static let pagesInFlight = 4
 
   func run(isQuick: Bool) async throws -> BenchmarkMeasurement {
@@ -44,7 +44,7 @@ struct TransportRow: BenchmarkRow {
       ])
   }
 
-  /// Sends pages with several in flight; returns how many pushes got 200.
+  /// Sends pages with several in flight; returns the number of pushes with status 200.
   private static func push(
     pages: Int, from first: Int, over connection: HTTP2Connection
   ) async throws -> Int {
@@ -71,7 +71,7 @@ struct TransportRow: BenchmarkRow {
     }
   }
 
-  /// A page of pushes to tokens that no other page has.
+  /// A page of pushes to unique tokens.
   private static func page(_ number: Int) -> HTTP2RequestBatch {
     var batch = HTTP2RequestBatch(authority: "api.push.apple.com")
     batch.reserve(requests: pageSize, bytes: pageSize * 80 + 1024)
@@ -92,7 +92,7 @@ struct TransportRow: BenchmarkRow {
     return batch
   }
 
-  /// As long as a provider token of APNs and as hard to compress.
+  /// A token of the length and entropy of an APNs provider token.
   private static let bearer: String = {
     let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
     var seed: UInt64 = 42

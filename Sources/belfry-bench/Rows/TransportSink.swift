@@ -2,8 +2,8 @@ import Cryptography
 import Foundation
 import HTTP2
 
-/// The server that rows push to: says 200 to everything. Runs in a child process until its standard
-/// input ends, then tells the CPU seconds it has used.
+/// The server for the rows' pushes, which replies 200 to everything. Runs in a child process until
+/// its standard input ends, then reports its CPU seconds.
 enum TransportSink {
   /// The hidden first word that starts it.
   static let word = "transport-sink"
@@ -13,7 +13,7 @@ enum TransportSink {
     var authorityPEM: String
   }
 
-  /// - Parameter words: How long it takes to answer, in milliseconds; none or 0 is at once.
+  /// - Parameter words: The latency of replies in milliseconds; none or 0 replies at once.
   static func run(_ words: [String]) async throws {
     let latency = words.first.flatMap { Int($0) } ?? 0
     let authority = try CertificateAuthority(commonName: "belfry-bench")
@@ -37,7 +37,7 @@ enum TransportSink {
     }
 
     func received(_ request: HTTP2ServerRequest, on connection: HTTP2ServerConnection) {
-      // As APNs does: the sender's own id comes back.
+      // Like APNs, returns the sender's id.
       let answer = request.fields.first("apns-id").map(Self.answer(id:)) ?? Self.answer
       guard latency > 0 else { return connection.respond(answer, to: request.stream) }
       DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(latency)) {
@@ -47,16 +47,16 @@ enum TransportSink {
   }
 }
 
-/// The sink as its parent sees it.
+/// The sink from the view of its parent.
 struct TransportSinkProcess {
   private let child: ChildProcess<TransportSink.Greeting, Double>
 
-  /// - Parameter latency: In milliseconds.
+  /// - Parameter latency: The latency in milliseconds.
   init(latency: Int = 0) throws { child = try ChildProcess([TransportSink.word, "\(latency)"]) }
 
   var port: UInt16 { child.greeting.port }
   var authorityPEM: [UInt8] { Array(child.greeting.authorityPEM.utf8) }
 
-  /// Ends the sink; returns the CPU seconds it used.
+  /// Stops the sink; returns its CPU seconds.
   func stop() throws -> Double { try child.stop() }
 }

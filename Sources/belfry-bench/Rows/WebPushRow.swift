@@ -5,7 +5,7 @@ import NotificationHubs
 import PushGateways
 import Wire
 
-/// CPU per push of the Web Push gateway, encryption for each device included, which is most of it:
+/// CPU per push of the Web Push gateway, including the encryption for each device, which dominates:
 /// two multiplications on the curve P-256.
 struct WebPushRow: BenchmarkRow {
   let name = "webpush.cpu_us_per_push"
