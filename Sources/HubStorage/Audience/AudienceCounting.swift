@@ -13,7 +13,7 @@ extension SQLiteHubStore {
     if isComplete { return counts }
     let query = AudienceQuery(hub: hub, kind: .template, expression: expression, asOf: asOf)
     var next: UInt32? = 0
-    // A stretch at a time, so that others' reads get their turn.
+    // Counts in slices, so that other reads get their turn.
     while let first = next {
       let stretch = try await readFreely { try $0.templateCounts(query, from: first) }
       counts.templates.merge(stretch.counts, uniquingKeysWith: +)
@@ -54,7 +54,7 @@ private struct AudienceKinds {
 }
 
 extension ReadSession {
-  /// - Returns: With `isComplete` false when templates are still to be counted, by their rows.
+  /// - Returns: `isComplete` is false when templates remain to be counted from their rows.
   fileprivate func counts(
     of expression: TagExpression?, hub: Hub.ID, asOf: Date
   ) throws -> (counts: AudienceCounts, isComplete: Bool) {
@@ -84,7 +84,7 @@ extension ReadSession {
     return kinds
   }
 
-  /// - Returns: `nil` when there are more than are counted by bitmaps.
+  /// - Returns: `nil` when there are more names than are counted by bitmaps.
   private func names(hub: Hub.ID) throws -> [TemplateKey: Int64]? {
     let rows = try connection.rows(
       "SELECT id, name FROM tag WHERE hub = ?1 AND kind = ?2 LIMIT ?3", hub,
@@ -99,11 +99,11 @@ extension ReadSession {
     return names
   }
 
-  /// The most registrations that are read at a time.
+  /// Maximum number of registrations read at a time.
   private static let countStretch = 20_000
 
-  /// Counts a stretch of an audience from a registration number on.
-  /// - Returns: With the number at which the next stretch starts; `nil` after the last.
+  /// Counts one slice of an audience, from a registration number on.
+  /// - Returns: The counts, and the number at which the next slice starts; `nil` after the last.
   fileprivate func templateCounts(
     _ query: AudienceQuery, from first: UInt32
   ) throws -> (counts: [TemplateKey: Int], next: UInt32?) {

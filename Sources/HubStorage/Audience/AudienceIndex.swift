@@ -1,6 +1,6 @@
 import Foundation
 
-/// What a commit has done to the members of a tag.
+/// A change that a commit has made to the members of a tag.
 struct TagChange: Sendable {
   let tag: Int64
   let registration: UInt32
@@ -9,16 +9,16 @@ struct TagChange: Sendable {
 
 /// The bitmaps of tags that sends have asked for, shared by the threads of a store.
 ///
-/// A bitmap is loaded from the file when it is first needed, follows every commit from
-/// then on, and goes when the memory is wanted for others. Evaluation happens under the lock, so
-/// that an expression sees all its tags in the state of one commit.
+/// A bitmap is loaded from the file when it is first needed, follows every commit from then on, and
+/// is evicted when the memory budget is exceeded. Evaluation happens under the lock, so that an
+/// expression sees all its tags in the state of one commit.
 final class AudienceIndex: @unchecked Sendable {
-  // `lock` guards all that varies here, and what happens inside the bitmaps.
+  // `lock` guards all mutable state, the contents of the bitmaps included.
   private let lock = NSLock()
   private var entries: [Int64: Entry] = [:]
   private var loads: [Int64: [Load]] = [:]
   private var bytes = 0
-  /// Counts uses, to find the entry that was not used for the longest time.
+  /// Counts uses, to find the least recently used entry.
   private var tick = 0
   /// The last commit that the bitmaps show.
   private var commit: Int64
@@ -29,20 +29,20 @@ final class AudienceIndex: @unchecked Sendable {
     let bitmap: Bitmap
     var bytes: Int
     var lastUse: Int
-    /// Commits have changed it since its ``bytes`` were asked.
+    /// Whether commits have changed the bitmap since ``bytes`` was measured.
     var hasChanged = false
   }
 
-  /// A bitmap on its way: what commits change meanwhile is applied to it when it arrives.
+  /// A bitmap that is being loaded: changes committed meanwhile are applied to it when it arrives.
   final class Load {
     fileprivate let tag: Int64
     fileprivate var changes: [TagChange] = []
-    /// Others' commits have made it useless.
+    /// Whether commits of other processes have made it useless.
     fileprivate var isStale = false
     fileprivate init(tag: Int64) { self.tag = tag }
   }
 
-  /// What an entry costs beside its bitmap's own bytes: dictionary slot, objects, allocator.
+  /// Memory that an entry takes beside its bitmap's own bytes: dictionary slot, objects, allocator.
   private static let entryOverhead = 256
 
   /// - Parameters:
@@ -87,7 +87,7 @@ final class AudienceIndex: @unchecked Sendable {
     return load
   }
 
-  /// Hands over what has been read; `nil` when reading failed.
+  /// Completes a load; `bitmap` is `nil` when reading failed.
   func finish(_ load: Load, with bitmap: Bitmap?) {
     lock.lock()
     defer { lock.unlock() }
@@ -111,7 +111,7 @@ final class AudienceIndex: @unchecked Sendable {
       if let entry = entries[change.tag] {
         entry.bitmap.apply(change)
         entries[change.tag]?.hasChanged = true
-        // What a new member costs at most, until the memory is wanted.
+        // An upper bound for a new member; ``trim()`` measures the exact size.
         if change.isMember {
           entries[change.tag]?.bytes += 2
           bytes += 2
@@ -121,7 +121,8 @@ final class AudienceIndex: @unchecked Sendable {
     }
   }
 
-  /// Says which commit a reader has seen as the last; another process's makes all bitmaps useless.
+  /// Notes the last commit that a reader has seen; a commit of another process invalidates all
+  /// bitmaps.
   func noteCommit(_ number: Int64, by other: Int64) {
     lock.lock()
     defer { lock.unlock() }
@@ -144,7 +145,7 @@ final class AudienceIndex: @unchecked Sendable {
     loads = [:]
   }
 
-  /// Lets go of what was not used for the longest time until the budget is met.
+  /// Evicts the least recently used entries until the budget is met.
   private func trim() {
     guard bytes > budget else { return }
     for (tag, entry) in entries where entry.hasChanged {
@@ -154,7 +155,7 @@ final class AudienceIndex: @unchecked Sendable {
       entries[tag]?.hasChanged = false
     }
     guard bytes > budget else { return }
-    // Some room to spare, so that the next load does not sort again.
+    // Frees some room to spare, so that the next load does not sort again.
     for (tag, entry) in entries.sorted(by: { $0.value.lastUse < $1.value.lastUse }) {
       if bytes <= budget / 8 * 7 || entry.lastUse == tick { break }
       entries[tag] = nil

@@ -4,10 +4,10 @@ import SQLDatabase
 import Wire
 
 extension ReadSession {
-  /// Looks up what a query needs; `nil` when nobody can match.
+  /// Looks up everything that a query needs; `nil` when nobody can match.
   ///
-  /// - Parameter withExpired: Whether those whose time is over are wanted as a set. Anyone who
-  ///   reads rows anyway sees it there, and does not depend on how many there are.
+  /// - Parameter withExpired: Whether expired registrations are returned as a set. Callers that
+  ///   read rows anyway find them there, at a cost that does not depend on their number.
   func audience(_ query: AudienceQuery, withExpired: Bool) throws -> Audience? {
     try connection.reading { try lookUp(query, withExpired: withExpired) }
   }
@@ -28,7 +28,7 @@ extension ReadSession {
     return audience
   }
 
-  /// Bitmaps in memory go when another process has written since.
+  /// Drops the bitmaps in memory when another process has written since.
   func noteCommit() throws {
     let state = try StoreState.read(from: connection)
     index.noteCommit(state.commitNumber, by: state.writer)
@@ -62,7 +62,7 @@ extension ReadSession {
     return members
   }
 
-  /// The numbers of the installations of this id, or of this user.
+  /// The numbers of the installations with this id, or of this user.
   private func installations(carrying tag: ImplicitTag, hub: Hub.ID) throws -> [Int64] {
     switch tag {
     case .installation(let id):
@@ -75,7 +75,7 @@ extension ReadSession {
     }
   }
 
-  /// Those whose time is over; `nil` when there are none.
+  /// The expired registrations; `nil` when there are none.
   func expired(hub: Hub.ID, asOf now: Int64) throws -> Bitmap? {
     let row = try connection.statement(
       "SELECT id FROM registration WHERE hub = ?1 AND expires_at <= ?2")
@@ -91,12 +91,13 @@ extension ReadSession {
 
   /// Lends the bitmaps of some tags, loading those that are not in memory.
   ///
-  /// Not inside a transaction: what is loaded must be newer than its announcement.
+  /// Must not be called inside a transaction: the load must read a snapshot newer than its
+  /// announcement.
   func withBitmaps<Value>(
     of tags: Set<Int64>, _ body: ([Int64: Bitmap]) -> Value
   ) throws -> Value {
     // More than one round is needed only when another thread's evaluation or another process's
-    // commit has thrown out in between what was loaded here.
+    // commit has evicted in between what was loaded here.
     for _ in 0..<100 {
       var missing: [Int64] = []
       if let value = index.withBitmaps(of: tags, missing: &missing, body) { return value }
@@ -124,7 +125,7 @@ extension ReadSession {
     return bitmaps
   }
 
-  /// What the log has of tags.
+  /// The changes of tags that are still in the log.
   func changes(of tags: [Int64]) throws -> [Int64: [TagChange]] {
     var changes: [Int64: [TagChange]] = [:]
     try readLog { if tags.contains($0.tag) { changes[$0.tag, default: []].append($0) } }

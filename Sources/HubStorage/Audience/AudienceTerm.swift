@@ -4,7 +4,7 @@ indirect enum AudienceTerm {
   case nobody
   /// A tag of the index.
   case tag(Int64)
-  /// Registrations looked up for this one query: those of an implicit tag.
+  /// Registrations looked up for this query alone: those of an implicit tag.
   case these(Bitmap)
   case not(AudienceTerm)
   case and(AudienceTerm, AudienceTerm)
@@ -59,13 +59,13 @@ indirect enum AudienceTerm {
   }
 }
 
-/// Everybody whom a query reaches.
+/// The complete audience of a query.
 struct Audience {
   /// The pseudo-tag of the kind that the query addresses.
   let kind: Int64
-  /// `nil` is everyone of the kind.
+  /// `nil` means everyone of the kind.
   let term: AudienceTerm?
-  /// Left out.
+  /// Expired registrations, which are excluded.
   let expired: Bitmap?
   /// The tag of native registrations whose handle another one has too; `nil` when there are none.
   var sharedHandles: Int64?
@@ -89,7 +89,7 @@ struct Audience {
     return (term?.evaluate(within: scope, bitmaps: bitmaps) ?? scope).count
   }
 
-  /// All members; not to be changed.
+  /// All members; the bitmap must not be modified.
   func everyone(_ bitmaps: [Int64: Bitmap]) -> Bitmap {
     guard let universe = bitmaps[kind] else { return Bitmap() }
     let scope = expired.map(universe.subtracting) ?? universe
@@ -98,8 +98,8 @@ struct Audience {
 
   /// The next members in rising order from `first` on, at most `limit`.
   ///
-  /// Looks at one stretch of numbers after the other, each twice as long as the last: a page of
-  /// a large audience costs its own stretch only, a small audience no more than twice the whole.
+  /// Searches one range of numbers after the other, each twice as long as the last: a page of a
+  /// large audience costs its own range only, a small audience no more than twice the whole.
   func members(from first: UInt32, limit: Int, _ bitmaps: [Int64: Bitmap]) -> [UInt32] {
     guard let universe = bitmaps[kind] else { return [] }
     let last = UInt64(universe.maximum)
@@ -124,7 +124,7 @@ struct Audience {
     let members = everyone(bitmaps)
     let count = members.count
     guard count > limit else { return members.first(limit) }
-    // Floyd's way of drawing without repeats: one number for each.
+    // Floyd's algorithm: it draws without repeats, with one random number for each.
     var ranks: Set<Int> = []
     for last in (count - limit)..<count {
       let drawn = Int.random(in: 0...last)

@@ -2,13 +2,13 @@ import CRoaring
 
 /// A compressed set of registration numbers; owns its roaring bitmap.
 ///
-/// Not `Sendable`: it belongs to its maker, or to the index that it was handed to.
+/// Not `Sendable`: it belongs to its creator, or to the index that it was handed to.
 /// - SeeAlso: <https://roaringbitmap.org>
 final class Bitmap {
   private let handle: UnsafeMutablePointer<roaring_bitmap_t>
 
-  /// - Parameter handle: From a function of the library that gives its result away; it returns
-  ///   null only when there is no memory left.
+  /// - Parameter handle: The result of a library function that transfers ownership; it is null only
+  ///   when memory is exhausted.
   private init(owning handle: UnsafeMutablePointer<roaring_bitmap_t>?) {
     guard let handle else { fatalError("out of memory for a bitmap") }
     self.handle = handle
@@ -54,7 +54,7 @@ final class Bitmap {
     Int(roaring_bitmap_and_cardinality(handle, other.handle))
   }
 
-  /// The value with so many smaller ones before it; `nil` beyond the last.
+  /// The value at a zero-based rank; `nil` beyond the last.
   func value(at rank: UInt32) -> UInt32? {
     var value: UInt32 = 0
     return roaring_bitmap_select(handle, rank, &value) ? value : nil

@@ -15,13 +15,13 @@ struct TagPart {
   private static let wordCount = Int(width) / 64
   private static let damaged = StoreError.corrupt("the members of a tag cannot be read")
   private var words = [UInt64](repeating: 0, count: wordCount)
-  /// The words outside of these are 0: a new tag has one member, and all words take long to read.
+  /// Words outside this range are 0. A new tag has one member, and scanning all words takes long.
   private var used = 0..<0
   private(set) var count = 0
 
   init() {}
 
-  /// - Throws: ``StoreError/corrupt(_:)``; whatever the bytes are, nothing traps.
+  /// - Throws: ``StoreError/corrupt(_:)``. No input traps.
   init(_ bytes: [UInt8]) throws(StoreError) {
     var reader = ByteReader(bytes)
     guard let form = Form(rawValue: try reader.byte()) else { throw Self.damaged }
@@ -96,7 +96,7 @@ struct TagPart {
     if change.isMember { insert(number) } else { remove(number) }
   }
 
-  /// The members that a row has, in rising order.
+  /// The members stored in a row, in rising order.
   static func members(in bytes: [UInt8], of part: Int64) throws(StoreError) -> [UInt32] {
     guard let part = UInt16(exactly: part) else { throw damaged }
     return try TagPart(bytes).members(of: UInt32(part))
@@ -116,7 +116,7 @@ struct TagPart {
     return members
   }
 
-  /// The first number from `position` on that is a member, or is none.
+  /// The first number from `position` on that is, or is not, a member.
   private func next(from position: Int, isMember: Bool) -> Int? {
     let end = isMember ? used.upperBound : words.count
     let first = isMember ? max(position, used.lowerBound << 6) : position

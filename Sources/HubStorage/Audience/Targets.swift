@@ -21,9 +21,9 @@ extension SQLiteHubStore {
 }
 
 extension ReadSession {
-  /// More than any caller wants at once; a bound for memory.
+  /// A limit on memory, larger than any caller's page.
   private static let pageLimit = 100_000
-  /// How many pages without a target are passed over at most in one call.
+  /// Maximum number of pages without a target that one call skips.
   private static let emptyPageLimit = 50
 
   func count(_ query: AudienceQuery) throws -> Int {
@@ -39,7 +39,7 @@ extension ReadSession {
     else { return TargetPage() }
     let limit = min(limit, Self.pageLimit)
     var page = try nextPage(query, audience, after: after, limit: limit)
-    // A stretch of registrations whose time is over, until they are cleared away.
+    // Skips runs of expired registrations that have not been cleared yet.
     for _ in 0..<Self.emptyPageLimit where page.targets.isEmpty {
       guard let next = page.next else { break }
       page = try nextPage(query, audience, after: next, limit: limit)
@@ -96,17 +96,17 @@ extension ReadSession {
   /// Reads the rows of registrations in rising order of their numbers; missing ones are left out.
   ///
   /// - Parameters:
-  ///   - isNative: Only rows of this kind; `nil` takes both.
-  ///   - now: Only rows whose time is not over then, in milliseconds since 1970; `nil` takes all.
+  ///   - isNative: Restricts the rows to this kind; `nil` takes both.
+  ///   - now: Excludes rows that have expired then, in milliseconds since 1970; `nil` takes all.
   func page(
     of numbers: [RegistrationID], isNative: Bool?, asOf now: Int64? = nil
   ) throws -> TargetPage {
     guard let first = numbers.first, let last = numbers.last else { return TargetPage() }
-    // Before the rows: one that is written meanwhile has a higher revision in any case.
+    // Read before the rows: a row that is written meanwhile has a higher revision in any case.
     let revision = StoreVersion(rawValue: try StoreState.read(from: connection).commitNumber)
     var builder = TargetPageBuilder(
       templates: templates, capacity: numbers.count, revision: revision)
-    // Rows close together are read in one go; a row read in vain costs a quarter of a search.
+    // Rows close together are read by range; reading a row in vain costs a quarter of a search.
     if last - first < 4 * Int64(numbers.count) {
       let row = try connection.statement(
         "SELECT \(Self.rowColumns) FROM registration WHERE id BETWEEN ?1 AND ?2")
@@ -144,11 +144,11 @@ extension Statement {
   }
 }
 
-/// Lays rows out as a ``TargetPage``.
+/// Builds a ``TargetPage`` from rows.
 private struct TargetPageBuilder {
   private(set) var page = TargetPage()
   private let templates: TemplateTable
-  /// Where a template stands in the page, by its number.
+  /// The index of a template in the page, by its number.
   private var indexes: [Int64: Int32] = [:]
   private var lastTemplate: (number: Int64, index: Int32) = (-1, -1)
 
@@ -159,7 +159,7 @@ private struct TargetPageBuilder {
     page.handles.reserveCapacity(capacity * 64)
   }
 
-  /// A row that makes no sense costs its own target only; trouble with the file is thrown.
+  /// Appends a row. A malformed row costs its own target only; errors of the file are thrown.
   mutating func append(_ row: borrowing Statement) throws {
     do {
       try appendTarget(row)
@@ -245,7 +245,7 @@ extension ReadSession {
   ///
   /// - Parameters:
   ///   - suspects: The members of the page whose handle any other registration has.
-  ///   - after: Where the page began; smaller numbers stood in earlier ones.
+  ///   - after: The number at which the page began; smaller numbers were in earlier ones.
   func markDuplicates(
     in page: inout TargetPage, suspects: Set<UInt32>, audience: Audience, query: AudienceQuery,
     after: RegistrationID

@@ -9,7 +9,7 @@ struct ByteWriter {
 
   mutating func write(_ flag: Bool) { bytes.append(flag ? 1 : 0) }
 
-  /// Seven bits a byte, the lowest first.
+  /// Writes seven bits a byte, the lowest first.
   mutating func write(_ number: UInt64) {
     var rest = number
     while rest >= 0x80 {
@@ -26,13 +26,13 @@ struct ByteWriter {
     bytes.append(contentsOf: text.utf8)
   }
 
-  /// A presence byte, then the value.
+  /// Writes a presence byte, then the value.
   mutating func write(_ text: String?) {
     write(text != nil)
     if let text { write(text) }
   }
 
-  /// In the order of the keys, so that equal dictionaries give equal bytes.
+  /// Writes the entries in the order of their keys, so that equal dictionaries give equal bytes.
   mutating func write(_ words: [String: String]) {
     write(UInt64(words.count))
     if words.count == 1, let only = words.first {
@@ -78,7 +78,7 @@ struct ByteReader {
 
   mutating func signedNumber() throws(StoreError) -> Int64 { Int64(bitPattern: try number()) }
 
-  /// A number of things that follow, each at least a byte long.
+  /// Reads a number of elements that follow, each at least a byte long.
   mutating func count() throws(StoreError) -> Int {
     let count = try number()
     guard count <= UInt64(bytes.count - position) else { throw Self.damaged }
@@ -106,8 +106,7 @@ struct ByteReader {
 
 /// A 64-bit hash that is the same in every process and on every machine, unlike `Hasher`.
 ///
-/// FNV-1a with a final mix. It only narrows a search: what is found by it is compared
-/// the thing itself.
+/// FNV-1a with a final mix. It only narrows a search: matches must be compared in full.
 /// - SeeAlso: <http://www.isthe.com/chongo/tech/comp/fnv/>
 struct StableHash {
   private var state: UInt64 = 0xcbf2_9ce4_8422_2325
@@ -124,7 +123,7 @@ struct StableHash {
     for byte in bytes { combine(byte) }
   }
 
-  /// The hash as a column holds it.
+  /// The hash as stored in a column.
   var value: Int64 {
     var mixed = state
     mixed = (mixed ^ (mixed >> 33)) &* 0xff51_afd7_ed55_8ccd

@@ -2,8 +2,8 @@ import Foundation
 import HubCore
 import SQLDatabase
 
-/// Threads that read and check the large documents of requests, in the turns of those who brought
-/// them: neither a thread that moves bytes nor Swift's own are held for it.
+/// Threads that read and check the large documents of requests, in turns of the requesters. Neither
+/// I/O threads nor Swift's cooperative threads are blocked by it.
 typealias DocumentQueue = JobQueue<Job<Void>>
 
 extension DocumentQueue {

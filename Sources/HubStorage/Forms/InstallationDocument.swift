@@ -2,19 +2,20 @@ import Foundation
 import HubCore
 import NotificationHubs
 
-/// An installation as its row keeps it: all but its id, which has a column, and, where several
-/// share a row for them, its templates' texts, which it refers to by number.
+/// The stored form of an installation: all but its id, which has a column. Where several
+/// installations share a row for the texts of their templates, the document refers to them by
+/// number.
 enum InstallationDocument {
   private static let version: UInt8 = 1
-  /// With the templates' texts in their places.
+  /// A document that contains the templates' texts.
   private static let wholeVersion: UInt8 = 2
 
-  /// How a push channel was written; never reassign a number. The third came later, so it is not
-  /// among the oldest documents.
+  /// The form in which a push channel was written; never reassign a number. The third form came
+  /// later, so the oldest documents do not have it.
   private enum ChannelForm: UInt8 {
     case handle = 0
     case subscription = 1
-    /// A subscription as a text that holds the object.
+    /// A subscription as a string that contains the object.
     case subscriptionText = 2
   }
 
@@ -29,7 +30,7 @@ enum InstallationDocument {
     return writer.bytes
   }
 
-  /// With everything in it.
+  /// Encodes with everything included.
   static func encode(_ installation: Installation) -> [UInt8] {
     var writer = ByteWriter()
     encode(installation, as: wholeVersion, to: &writer) { $1.write($0) }
@@ -84,7 +85,7 @@ enum InstallationDocument {
     writer.write(installation.pushChannelExpired)
     writer.write(installation.expirationTime != nil)
     if let time = installation.expirationTime {
-      // Its own bits: not a tick of what the client sent is lost.
+      // The bit pattern, so that the client's time is kept without rounding.
       writer.write(time.timeIntervalSinceReferenceDate.bitPattern)
     }
     writer.write(installation.tags)
@@ -100,7 +101,7 @@ enum InstallationDocument {
     }
   }
 
-  /// In so many bytes at the beginning stands the user's id, which is as long as a tag at most.
+  /// The user's id is within this many bytes at the beginning; it is as long as a tag at most.
   static let userIDLimit = 16 + 4 * Tag.maximumLength
 
   /// The user's id alone.
@@ -169,7 +170,7 @@ extension ByteWriter {
     for tag in tags { write(tag.rawValue) }
   }
 
-  /// Its text in full, but its tags.
+  /// Writes the template in full, except its tags.
   mutating func write(_ template: PushTemplate) {
     write(template.body)
     write(template.headers)
@@ -189,7 +190,7 @@ extension ByteWriter {
 }
 
 extension PushTemplate {
-  /// As a row that has it for itself keeps it: all but its tags.
+  /// The form in a row of its own: all but the tags.
   var stored: [UInt8] {
     var writer = ByteWriter()
     writer.write(self)
@@ -204,7 +205,7 @@ extension PushTemplate {
 }
 
 extension ByteReader {
-  /// Without its tags.
+  /// Reads a template without its tags.
   fileprivate mutating func template() throws -> PushTemplate {
     PushTemplate(body: try text(), headers: try words(), expiry: try optionalText())
   }

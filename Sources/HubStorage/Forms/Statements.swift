@@ -2,7 +2,7 @@ import SQLDatabase
 
 extension WriteSession {
   /// Runs a statement with a number.
-  /// - Returns: How many rows it has changed.
+  /// - Returns: The number of changed rows.
   @discardableResult
   func execute(_ sql: String, _ number: Int64) throws -> Int {
     let row = try connection.statement(sql)

@@ -3,7 +3,7 @@ import HubCore
 import NotificationHubs
 
 extension PushPlatform {
-  /// The number that columns hold.
+  /// The number stored in columns.
   var code: Int64 { storedCode }
 
   init(code: Int64) throws(StoreError) {
@@ -13,7 +13,7 @@ extension PushPlatform {
     self = platform
   }
 
-  /// An array, since every row of a page is looked up in it.
+  /// An array, because every row of a page is looked up in it.
   private static let byCode: [PushPlatform?] = (0...(allCases.map(\.code).max() ?? 0)).map { code in
     allCases.first { $0.code == code }
   }
@@ -38,7 +38,7 @@ func handleIdentity(_ stored: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer 
 }
 
 extension Date {
-  /// Milliseconds since 1970, as columns hold it; dates beyond any calendar are held at the ends.
+  /// Milliseconds since 1970, as stored in columns; dates out of range are clamped.
   var milliseconds: Int64 {
     let value = (timeIntervalSince1970 * 1000).rounded()
     if value.isNaN { return 0 }
@@ -49,7 +49,7 @@ extension Date {
 }
 
 extension NotificationOutcome {
-  /// The outcome of a column; one that a newer build has written counts as unknown.
+  /// The outcome stored in a column; one that a newer build has written becomes unknown.
   init(code: Int64) {
     self = UInt8(exactly: code).flatMap(NotificationOutcome.init(rawValue:)) ?? .unknownError
   }
@@ -95,7 +95,7 @@ extension ByteWriter {
 }
 
 extension ByteReader {
-  /// Deeper than any accepted expression; damaged bytes must not overflow the stack.
+  /// A limit deeper than any accepted expression; damaged bytes must not overflow the stack.
   private static var depthLimit: Int { 4_096 }
 
   mutating func expression(depth: Int = 0) throws(StoreError) -> TagExpression {

@@ -3,17 +3,17 @@ import NotificationHubs
 import SQLDatabase
 
 extension JobLabel {
-  /// Work that a request has asked for; outside of one, work of the server itself.
+  /// Work on behalf of a request; outside of a request, work of the server itself.
   static func asked(_ share: Share = .others, rows: Int = 1, bytes: Int = 0) -> JobLabel {
     let admission = Admission.current
     return JobLabel(
       share, hub: admission?.hub.id ?? 0, caller: admission?.caller.name, rows: rows, bytes: bytes)
   }
 
-  /// The rows of a change to a device of which it is not known how many registrations it has.
+  /// The assumed number of rows of a change to a device whose registrations have not been counted.
   static let unknownRows = 64
 
-  /// Work of the dispatcher, whichever request has woken it.
+  /// Work of the dispatcher, whichever request has triggered it.
   static func delivery(of hub: Hub.ID = 0, rows: Int = 1) -> JobLabel {
     JobLabel(.sends, hub: hub, rows: rows)
   }
@@ -30,7 +30,7 @@ extension StoreError {
 }
 
 extension Checkpoint {
-  /// How it waits for its turn.
+  /// The label under which it queues.
   var label: JobLabel {
     let kept = failures.count + successes.count + retries.count + settledRetries.count
     let removed = deadHandles.count + replacedHandles.count
@@ -39,16 +39,16 @@ extension Checkpoint {
 }
 
 extension Submission {
-  /// How it waits for its turn.
+  /// The label under which it queues.
   var label: JobLabel {
     .asked(.sends, rows: 2 + targets.count, bytes: record.request.body.count + targets.count * 256)
   }
 }
 
 extension PreparedRegistration {
-  /// About how many rows writing it looks up or writes: its own, and one for each tag.
+  /// Approximate number of rows that writing it touches: its own, and one for each tag.
   var rows: Int { 1 + tags.count }
-  /// About how many bytes it has.
+  /// Approximate size in bytes.
   var bytes: Int {
     handle.utf8.count + (variables?.count ?? 0) + (template?.body.utf8.count ?? 0)
       + tags.reduce(0) { $0 + 32 + $1.name.utf8.count }
@@ -56,7 +56,7 @@ extension PreparedRegistration {
 }
 
 extension [PreparedRegistration] {
-  /// How a device with these registrations waits for its turn.
+  /// The label under which a device with these registrations queues.
   var label: JobLabel {
     .asked(
       .devices, rows: reduce(1) { $0 + $1.rows }, bytes: reduce(256) { $0 + $1.bytes })

@@ -30,7 +30,8 @@ struct DatabaseEnd: MoveEnd {
         """
       ) { $0.text(0) }
     }
-    // Written as xmin:xmax:those under way. Of two the later one sees all that the earlier one saw.
+    // Format is xmin:xmax:running. Of two snapshots the later one sees all that the earlier one
+    // saw.
     reading.marks = try snapshots.map { text in
       let parts = text.split(separator: ":", omittingEmptySubsequences: false)
       guard parts.count == 3, let end = UInt64(parts[1]),
@@ -46,7 +47,7 @@ struct DatabaseEnd: MoveEnd {
       func last(_ sequence: String) throws -> Int64 {
         try session.first("SELECT last_value FROM \(sequence)") ?? 0
       }
-      // Those of devices are given out in blocks.
+      // Numbers of devices are allocated in blocks.
       let block = NumberBlocks.blockSize - 1
       return MoveNumbers(
         hub: try last("hub_id_seq"), installation: try last("installation_number") + block,
@@ -96,7 +97,7 @@ struct DatabaseEnd: MoveEnd {
   }
 
   func begin(_ source: String, marks: Int) async throws -> MoveState {
-    // Ranks are told by numbers of transactions of long ago; see ``MovedTable/firstTransaction``.
+    // Ranks are expressed as very old transaction numbers; see ``MovedTable/firstTransaction``.
     let limit = MovedTable.firstTransaction + Int64(marks) + 1
     var last: Int64 = 0
     while last <= limit {
@@ -163,7 +164,7 @@ struct DatabaseEnd: MoveEnd {
   }
 }
 
-/// A part of a notification that some nodes were quicker with than with others.
+/// A part of a notification that some nodes have processed further than another part.
 private struct PartLeft: Sendable {
   let notification: Int64
   let part: Int64
@@ -173,7 +174,7 @@ private struct PartLeft: Sendable {
 }
 
 extension PostgresSession {
-  /// The parts that are not read of notifications of which others are further.
+  /// The parts that are not fully read, of notifications of which other parts are further.
   fileprivate func partsLeft() throws -> [PartLeft] {
     var found: [PartLeft] = []
     let parts = try connection.rows(
@@ -199,7 +200,7 @@ extension PostgresSession {
   }
 
   /// The next targets of a part, as retries that were never tried.
-  /// - Returns: They, and where the next begin; `nil` after the last.
+  /// - Returns: The retries, and the position at which the next begin; `nil` after the last.
   fileprivate func targetsLeft(
     of part: PartLeft, after: RegistrationID, limit: Int
   ) throws -> ([MovedRow], RegistrationID?) {
@@ -223,8 +224,8 @@ extension PostgresSession {
 }
 
 extension PostgresHubStore {
-  /// Closes the database to servers: its hub was moved away.
-  /// - Parameter note: Where to, and when.
+  /// Closes the database to servers, because its hub was moved away.
+  /// - Parameter note: The destination and the time.
   package func noteMoved(_ note: String) async throws {
     try await write { session in
       try session.execute("CREATE TABLE IF NOT EXISTS moved (note TEXT NOT NULL)")
@@ -233,7 +234,7 @@ extension PostgresHubStore {
     }
   }
 
-  /// Where its hub was moved, and when; `nil` as a rule.
+  /// The destination and time of a move of its hub; usually `nil`.
   package func moved() async throws -> String? {
     try await read { session in
       let isThere = try session.connection.rows("SELECT to_regclass('moved') IS NOT NULL") {
@@ -244,7 +245,7 @@ extension PostgresHubStore {
     }
   }
 
-  /// Whether nothing of a hub has ever been kept in a database.
+  /// Whether a database has never stored anything of a hub.
   /// - Throws: ``StoreError`` when it cannot be reached.
   package static func isNew(at address: String) throws -> Bool {
     do {

@@ -1,9 +1,9 @@
 import HubCore
 
-/// Why a hub is not moved; the text says what to do.
+/// An error for which a hub is not moved; the text gives advice.
 package struct MoveRefusal: Error, CustomStringConvertible {
   package let description: String
-  /// The target has a hub already; it may be the one that this move has brought there.
+  /// Whether the target already has a hub; it may be the one that this move has brought there.
   package let isOfUsedTarget: Bool
   init(_ description: String, isOfUsedTarget: Bool = false) {
     self.description = description
@@ -15,34 +15,34 @@ package struct MoveRefusal: Error, CustomStringConvertible {
       + "million); `belfry export` and `import` move the devices")
 }
 
-/// How far a move is.
+/// The progress of a move.
 package struct MoveProgress: Sendable {
   package enum Step: Sendable { case copying, comparing }
   package let step: Step
   package let table: String
-  /// Of all tables, in this step.
+  /// Rows of all tables, in this step.
   package var rows: Int64
   package let total: Int64
-  /// Copied by an earlier run; it says nothing about how fast this one is.
+  /// Rows copied by an earlier run, which say nothing about the speed of this one.
   package let earlier: Int64
 }
 
 /// Moves everything that a hub keeps from a file to a PostgreSQL database, or back.
 ///
-/// Rows are copied in batches, each in one transaction of the target with the place that it ends
-/// at, so that a move goes on where it was interrupted. As long as it is not finished, and found to
-/// be the same on both sides, the target has a table `move_state`, and nobody else can open it.
-/// The source is only read; in the end it is closed to servers.
+/// Rows are copied in batches. Each batch is one transaction of the target, which also records the
+/// position of its end, so that an interrupted move can be resumed. Until it is finished and both
+/// sides have been compared, the target has a table `move_state`, and nobody else can open it. The
+/// source is only read; in the end it is closed to servers.
 package struct HubMove: Sendable {
   private let source: any MoveEnd
   private let target: any MoveEnd
-  /// How many rows share a transaction.
+  /// Number of rows in a transaction.
   package var batch = 1_000
   /// Called after each transaction of the target, with the table's name; for tests, which interrupt
   /// it.
   package var committed: @Sendable (String) throws -> Void = { _ in }
-  /// Closes the source, once both sides are the same and before the target can be served. What it
-  /// throws ends the move, which goes on there when it is run again.
+  /// Closes the source, once both sides are the same and before the target can be served. An error
+  /// ends the move; when it is run again, it resumes at this point.
   package var closeSource: @Sendable () async throws -> Void = {}
 
   package init(from source: SQLiteHubStore, to target: PostgresHubStore) {
@@ -55,7 +55,7 @@ package struct HubMove: Sendable {
     self.target = FileEnd(store: target)
   }
 
-  /// What there is to move, by table.
+  /// The number of rows to move, by table.
   package static func counts(of store: SQLiteHubStore) async throws -> [(String, Int64)] {
     try await counts(of: FileEnd(store: store))
   }
@@ -70,7 +70,7 @@ package struct HubMove: Sendable {
     return counts
   }
 
-  /// What there is to move, by table; looks whether it can be, and changes nothing.
+  /// The number of rows to move, by table. Checks that the move is possible, and changes nothing.
   /// - Throws: As ``run(_:)``.
   package func preview() async throws -> [(String, Int64)] {
     try await refuseLiving()
@@ -79,8 +79,8 @@ package struct HubMove: Sendable {
     return try await Self.counts(of: source)
   }
 
-  /// Moves all of it, or what an earlier run has left.
-  /// - Returns: What both sides have.
+  /// Moves everything, or the remainder of an earlier run.
+  /// - Returns: The contents of both sides.
   /// - Throws: ``MoveRefusal``, ``StoreError``.
   package func run(_ progress: @Sendable (MoveProgress) -> Void = { _ in }) async throws
     -> [MoveDigest]
@@ -136,7 +136,7 @@ package struct HubMove: Sendable {
     }
   }
 
-  /// Repeated after an interruption: those that are there stay.
+  /// Can be repeated after an interruption: existing rows are kept.
   private func copyTargetsLeft(_ state: MoveState, _ table: MovedTable) async throws {
     try await source.visitTargetsLeft(limit: batch) { rows in
       try await target.write(rows, of: table, state.unmoved)
@@ -149,7 +149,7 @@ package struct HubMove: Sendable {
   private func compare(
     _ total: Int64, _ progress: @Sendable (MoveProgress) -> Void
   ) async throws -> [MoveDigest] {
-    // As they are now: the target's own numbers of transactions.
+    // Read again, with the target's own transaction numbers.
     let (from, to) = (try await source.reading(), try await target.reading())
     var found: [MoveDigest] = []
     var differing: [String] = []

@@ -3,7 +3,7 @@ import SQLDatabase
 
 /// A database as one end of a move.
 protocol MoveEnd: Sendable {
-  /// Tells the source, and a change of it where that can be told, without giving away anything.
+  /// Identifies the source, and where possible its state, without revealing anything.
   func identity() async throws -> String
   func livingNodes() async throws -> [String]
   func reading() async throws -> MoveReading
@@ -12,20 +12,20 @@ protocol MoveEnd: Sendable {
   func page(
     _ table: MovedTable, after cursor: [MovedValue]?, limit: Int, _ reading: MoveReading
   ) async throws -> MovePage
-  /// Calls `body` with the targets that are left of notifications that only parts can tell of, as
+  /// Calls `body` with the remaining targets of notifications whose progress only parts record, as
   /// retries.
   func visitTargetsLeft(
     limit: Int, _ body: @Sendable ([MovedRow]) async throws -> Void
   ) async throws
   func check(_ numbers: MoveNumbers) throws
-  /// - Throws: ``MoveRefusal`` when it is no target for this source.
+  /// - Throws: ``MoveRefusal`` when it is not a suitable target for this source.
   func look(_ source: String) async throws
   /// - Parameter marks: See ``MoveReading/marks``.
   func begin(_ source: String, marks: Int) async throws -> MoveState
   func write(_ rows: [MovedRow], of table: MovedTable, _ state: MoveState) async throws
-  /// Makes what follows from what was written.
+  /// Creates the rows that are derived from the written ones.
   func derive(_ numbers: MoveNumbers, _ state: MoveState, marks: Int) async throws
-  /// Makes it a database as any other.
+  /// Ends the move, after which the database can be opened as usual.
   func end(_ state: MoveState) async throws
 }
 
@@ -74,7 +74,7 @@ struct FileEnd: MoveEnd {
     }
   }
 
-  // Who serves it holds a lock on its directory, which this store knows nothing of.
+  // The server of a file holds a lock on its directory, which this store cannot see.
   func livingNodes() async throws -> [String] { [] }
 
   func reading() async throws -> MoveReading {
@@ -134,7 +134,7 @@ struct FileEnd: MoveEnd {
   func write(_ rows: [MovedRow], of table: MovedTable, _ state: MoveState) async throws {
     try await store.write { session in
       try session.connection.note(state)
-      // What was there may be there again, whatever the limits are.
+      // Existing devices may be restored, whatever the limits are.
       session.isRestoring = true
       defer { session.isRestoring = false }
       if let write = table.file.write { return try write(session, rows) }
@@ -150,7 +150,7 @@ struct FileEnd: MoveEnd {
       session.state.lastInstallation = max(session.state.lastInstallation, numbers.installation)
       session.state.lastRegistration = max(session.state.lastRegistration, numbers.registration)
       session.state.lastNotification = max(session.state.lastNotification, numbers.notification)
-      // What is written from now on comes after all notifications that are under way.
+      // Later writes must come after all notifications that are being delivered.
       session.state.commitNumber = max(session.state.commitNumber, Int64(marks))
       session.changeDirectory()
       try session.execute(
@@ -168,7 +168,7 @@ struct FileEnd: MoveEnd {
 }
 
 extension SQLiteHubStore {
-  /// Whether an older version has written a file last.
+  /// Whether the last version to write a file is older.
   package static func isOlder(at path: String) throws -> Bool {
     var options = SQLiteConnection.Options()
     options.isReadOnly = true

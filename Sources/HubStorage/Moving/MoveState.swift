@@ -1,17 +1,17 @@
 import HubCore
 import SQLDatabase
 
-/// How far a move into a database has come: the one row of its table `move_state`.
+/// The progress of a move into a database: the one row of its table `move_state`.
 struct MoveState: Sendable {
   /// The run that may write.
   var run: Int64
-  /// How many tables are copied.
+  /// Number of tables that are completely copied.
   var step = 0
-  /// In the table that is being copied.
+  /// Position in the table that is being copied.
   var cursor: [MovedValue]?
   /// Copied so far.
   var rows: Int64 = 0
-  /// The row stays as it is, and rows that are written may be there already.
+  /// Keeps this row unchanged, and existing rows as they are.
   var isKept = false
 
   var unmoved: MoveState {
@@ -21,7 +21,7 @@ struct MoveState: Sendable {
   }
 }
 
-/// The last numbers that a database has given out, as a file counts them.
+/// The last numbers that a database has allocated, as a file counts them.
 struct MoveNumbers: Sendable {
   var hub: Int64
   var installation: Int64
@@ -47,7 +47,7 @@ extension SQLConnection {
   }
 
   /// The move from a source into this database that is not finished; `nil` when there is none.
-  /// - Parameter tables: Of this engine, which are empty in a new target.
+  /// - Parameter tables: The tables of this engine, which are empty in a new target.
   /// - Throws: ``MoveRefusal`` when this is no target for it.
   func unfinishedMove(from source: String, _ tables: [String]) throws -> MoveState? {
     guard try hasUnfinishedMove() else {
@@ -72,7 +72,7 @@ extension SQLConnection {
       cursor: try row.optionalBytes(2).map { try [MovedValue](stored: $0) }, rows: row.integer(3))
   }
 
-  /// Takes up a move in the transaction under way, or begins it.
+  /// Resumes a move in the current transaction, or begins it.
   func beginMove(from source: String, _ tables: [String]) throws -> MoveState {
     if let state = try unfinishedMove(from: source, tables) {
       try change("UPDATE move_state SET run = ?1", state.run)
@@ -88,7 +88,7 @@ extension SQLConnection {
     return state
   }
 
-  /// Notes how far the move is, in the transaction that has brought it there.
+  /// Records the progress of the move, in the transaction that has made it.
   func note(_ state: MoveState) throws {
     let count =
       state.isKept
@@ -123,7 +123,7 @@ extension [MovedValue] {
         writer.write(UInt8(3))
         writer.write(UInt64(bytes.count))
         for byte in bytes { writer.write(byte) }
-      // No order has these.
+      // These never occur in an order.
       case .null, .real: writer.write(UInt8(0))
       }
     }

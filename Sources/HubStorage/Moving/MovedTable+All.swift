@@ -1,12 +1,12 @@
 import HubCore
 import SQLDatabase
 
-/// All that is moved, in the order in which it is written.
+/// Everything that is moved, in the order in which it is written.
 extension MovedTable {
   static let all: [MovedTable] =
     directory + [installations, registrations, removed] + work + outcomes
 
-  /// The tables that are not moved, and why not.
+  /// The tables that are not moved, with the reasons.
   static let left: [String: String] = [
     "store_state": "each database has its own; the last numbers given out go on above those in use",
     "registration_key": "each database has its own; what was made with the old one is written out",
@@ -31,7 +31,7 @@ extension MovedTable {
     "registration_count": "counted again",
   ]
 
-  /// Rows of hubs that are being deleted stay behind.
+  /// Excludes rows of hubs that are being deleted.
   private static let ofHub = "t.hub = 0 OR t.hub IN (SELECT id FROM hub)"
   private static let ofNotification =
     "EXISTS (SELECT 1 FROM notification n JOIN hub ON hub.id = n.hub WHERE n.id = t.notification)"
@@ -57,7 +57,7 @@ extension MovedTable {
     MovedTable(
       "activity",
       "id:i hub:i hub_name:t at:i actor:t via:t action:t object:t address:t status:i"),
-    // Nobody owns a job then: the next that looks for one takes it over.
+    // The job then has no owner: the next node that looks for one takes it over.
     MovedTable(
       "job",
       """
@@ -97,12 +97,12 @@ extension MovedTable {
       database: {
         $0.from = "retry AS t JOIN notification m ON m.id = t.notification"
         $0.expressions = ["registration": sequential("m.is_direct")]
-        // A target stands in one part only.
+        // A target belongs to one part only.
         $0.order = MovedColumn.list("notification:i part:i raw:i")
         $0.expressions["raw"] = "t.registration"
         $0.write = { session, rows in
           var form = MovedTable.retry.database
-          // In the part of its slot, where the work has one.
+          // The part of its slot, where the work has one.
           form.constants = [
             "part": """
             (SELECT CASE WHEN MAX(part) > 0 THEN \(session.slots.sqlSlot(ofNumber: "?2::int8")) + 1
@@ -116,10 +116,10 @@ extension MovedTable {
   ]
   private static var retry: MovedTable { work[4] }
 
-  /// How far a notification has come. A file has one position; a database has parts that stand at
-  /// different ones. What is moved there gets all parts of a broadcast, each at the file's position;
-  /// what comes from there goes on from its position where all parts stand at the same, and else its
-  /// last targets become retries: ``PostgresSession/visitTargetsLeft(_:)``.
+  /// The progress of a notification. A file has one position; a database has parts at different
+  /// positions. When a notification moves to a database, each part of a broadcast gets the position
+  /// of the file. When it moves to a file, the common position of its parts is kept; if they
+  /// differ, its last targets become retries: ``PostgresSession/visitTargetsLeft(_:)``.
   private static let progress = MovedTable(
     "work", "notification:i position:i is_read:i kept:i audience:i", order: "notification:i",
     where: "t.state <> 'Scheduled' AND t.hub IN (SELECT id FROM hub)",
@@ -186,23 +186,23 @@ extension MovedTable {
       }
     })
 
-  /// The number of the first ordinary transaction of a PostgreSQL database, before all that anybody
-  /// does there. Those that wrote registrations elsewhere stand for their ranks from here on.
+  /// The number of the first ordinary transaction of a PostgreSQL database, before any user's. The
+  /// transactions that wrote registrations elsewhere are given their ranks from here on.
   static let firstTransaction: Int64 = 3
 
-  /// 1 when some part of a notification's work is further than another, or is read, over rows of
+  /// 1 when some part of a notification's work is further than another, or is read; over rows of
   /// `work`.
   static let uneven = """
     COALESCE(GREATEST(MAX(is_read), MAX(is_done),
       CASE WHEN MIN(position) < MAX(position) THEN 1 ELSE 0 END), 0)
     """
 
-  /// A registration's number without its slot; that of a direct target is none.
+  /// A registration's number without its slot; the number of a direct target has none.
   private static func sequential(_ isDirect: String) -> String {
     "CASE WHEN \(isDirect) = 1 THEN t.registration ELSE t.registration >> 8 END"
   }
 
-  /// Reads what tells the slot of a registration that is named by its number, if it is still there.
+  /// Reads what determines the slot of a registration from its number, if it still exists.
   private static func readDevices(
     of table: String, _ form: inout Form<ReadSession, WriteSession>
   ) {
@@ -290,7 +290,7 @@ extension MovedTable {
       installation:t notification:t new_handle:t
       """, where: ofHub,
       file: {
-        // Numbered at the end.
+        // Numbered when the move ends.
         $0.constants = ["number": "0"]
         $0.finish = { row, _, reading in reading.finishFeedback(&row) }
       },
@@ -298,7 +298,7 @@ extension MovedTable {
         $0.order = MovedColumn.list("hour:i id:i")
         $0.expressions = ["registration": "t.registration >> 8", "raw": "t.registration"]
         $0.extra = MovedColumn.list("raw:i")
-        // Only whether there is one matters: its id is written out.
+        // Only the existence matters: the id is written out.
         $0.written = ["registration": "?::int8 << 8"]
         $0.finish = { row, _, reading in reading.finishFeedback(&row) }
       }),
@@ -320,13 +320,13 @@ extension MovedTable {
 }
 
 extension MoveReading {
-  /// The place of a notification's acceptance among the marks.
+  /// The index of a notification's acceptance among the marks.
   fileprivate func place(of mark: MovedValue) -> MovedValue {
     MovedValue(marks.firstIndex(of: mark).map { Int64($0) })
   }
 
-  /// Writes out what a registration is called that has gone, and what tells the slot of one that
-  /// has not: ids follow from numbers only in their own database.
+  /// Writes out the public id of a registration that has been deleted, and what determines the slot
+  /// of one that has not: ids follow from numbers only in their own database.
   fileprivate func finishDevice(_ row: inout MovedRow) {
     guard row["direct"].integer == 0, let hub = row["home"].integer,
       let number = row["raw"].integer ?? row["registration"].integer
@@ -348,7 +348,7 @@ extension MoveReading {
 }
 
 extension PostgresSession {
-  /// The row with the number that a registration has here.
+  /// The row with the number that its registration has here.
   fileprivate func numbered(_ row: MovedRow) -> MovedRow {
     guard row["direct"].integer != 1, let number = row["registration"].integer else { return row }
     var row = row
@@ -358,8 +358,8 @@ extension PostgresSession {
 }
 
 extension DeviceSlots {
-  /// The number of a row that another database has given a number.
-  /// - Parameter place: What clients call the device; `nil` when the row names one that has gone.
+  /// The number of a row whose number was assigned by another database.
+  /// - Parameter place: The id of the device for clients; `nil` when the row names a deleted one.
   func number(_ number: Int64, in place: String?) -> Int64 {
     self.number(number, slot: place.map { slot(of: $0) } ?? slot(ofNumber: number))
   }

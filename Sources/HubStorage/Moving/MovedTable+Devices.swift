@@ -3,12 +3,11 @@ import NotificationHubs
 import SQLDatabase
 import Wire
 
-/// Devices: their rows refer to templates and tags in a file, and stand in slots with everything in
-/// them in a database.
+/// Devices. In a file their rows refer to templates and tags; in a database they are in slots and
+/// contain everything.
 ///
-/// A number of a file is that of a database without its slot, so that the order of both is the
-/// same. What clients call a registration follows from its number only in its own database: it is
-/// written out.
+/// A file's number is a database's without the slot, so that both have the same order. The public
+/// id of a registration follows from its number only in its own database, so it is written out.
 extension MovedTable {
   private static let ofHub = "t.hub IN (SELECT id FROM hub)"
 
@@ -16,7 +15,7 @@ extension MovedTable {
     "installation",
     "id:i hub:i public_id:t user_hash:i fingerprint:i document:b expires_at:i", where: ofHub,
     file: {
-      // The document on its way has its templates in it.
+      // The moved document contains its templates.
       $0.finish = { row, session, _ in
         let installation = try InstallationDocument.decode(
           row["document"].bytes ?? [], id: row["public_id"].text ?? ""
@@ -44,7 +43,7 @@ extension MovedTable {
       }
     })
 
-  /// What live and removed registrations have.
+  /// The columns that live and removed registrations share.
   private static let registrationColumns = """
     id:i hub:i installation:i public_id:t etag:i name:t tile:t tag_text:t platform:i template:b
     handle:t handle_hash:i variables:b expires_at:i confirmed_at:i environment:i
@@ -85,8 +84,8 @@ extension MovedTable {
       }
     })
 
-  /// Registrations that a push service has called dead, for as long as they can be brought back.
-  /// Their tags are those that a client has written; others follow from the installation then.
+  /// Registrations that a push service has reported dead, as long as they can be restored. Their
+  /// tags are those that a client has written; otherwise tags are derived from the installation.
   static let removed = MovedTable(
     "removed_registration",
     registrationColumns + " removed_at:i outcome:i new_handle:t", where: ofHub,
@@ -135,7 +134,7 @@ extension MovedTable {
     form.finish = { row, _, reading in row.writeOutID(of: row["raw"].integer, reading.coding) }
   }
 
-  /// What an INSERT of a registration into a database has.
+  /// The columns of an INSERT of a registration into a database.
   fileprivate static let databaseColumns = "slot:i " + registrationColumns
 }
 
@@ -154,7 +153,7 @@ extension MovedRow {
       text.split(separator: ",").map { Tag(rawValue: String($0)) }, kind: kind, hub: hub)
   }
 
-  /// What a file's row has, but for its numbers.
+  /// The registration as a row of a file has it, except for its numbers.
   fileprivate func prepared() throws -> PreparedRegistration {
     let template = try self["template"].bytes.map { try PushTemplate(stored: $0) }
     let platform = try PushPlatform(code: self["platform"].integer ?? 0)
@@ -172,7 +171,7 @@ extension MovedRow {
 }
 
 extension SQLConnection {
-  /// The name of a tag that clients gave; `nil` for one of ours, or one that has gone.
+  /// The name of a tag that clients gave; `nil` for an internal one, or a deleted one.
   fileprivate func plainTag(_ number: Int64) throws -> String? {
     let row = try statement("SELECT name FROM tag WHERE id = ?1 AND kind = 0")
     try row.bind(number, at: 1)
@@ -180,7 +179,7 @@ extension SQLConnection {
   }
 }
 
-/// Writing devices as they were, with all that follows from them.
+/// Writes devices as they were, with everything derived from them.
 extension WriteSession {
   fileprivate func insert(installation row: MovedRow) throws {
     let (number, id) = (row["id"].integer ?? 0, row["public_id"].text ?? "")
@@ -209,7 +208,7 @@ extension WriteSession {
       in: RegistrationPlace(
         hub: row.hub, installation: row["installation"].integer ?? 0,
         at: row["confirmed_at"].integer ?? 0, tagText: row["tag_text"].text))
-    // No page that was read before can speak of it.
+    // Pages that were read before must not affect it.
     try connection.change(
       """
       UPDATE registration SET etag = ?2, environment = ?3, written = ?4, revision = 0 WHERE id = ?1
@@ -245,15 +244,14 @@ extension WriteSession {
 }
 
 extension PostgresSession {
-  /// The number that a registration gets here: in the slot of its installation, else in that of its
-  /// id.
+  /// The number that a registration gets here, in the slot of its installation, or else of its id.
   fileprivate func number(of row: MovedRow) -> RegistrationID {
     slots.number(row["id"].integer ?? 0, in: row["place"].text ?? row["public_id"].text)
   }
 
   /// - Parameters:
-  ///   - columns: Those of the table beside what all registrations have.
-  ///   - change: Gives a row their values.
+  ///   - columns: The columns of the table besides those that all registrations have.
+  ///   - change: Sets their values in a row.
   fileprivate func insert(
     _ rows: [MovedRow], into table: String, _ columns: String,
     _ change: (inout MovedRow) throws -> Void
@@ -266,7 +264,7 @@ extension PostgresSession {
         try change(&row)
         let number = number(of: row)
         row["slot"] = .integer(slots.slot(ofNumber: number))
-        // Installations and their registrations stand in one slot.
+        // Installations and their registrations are in the same slot.
         if let installation = row["installation"].integer, installation != 0 {
           row["installation"] = .integer(
             slots.number(installation, slot: slots.slot(ofNumber: number)))

@@ -1,7 +1,7 @@
 import HubCore
 import SQLDatabase
 
-/// A value on its way from one engine to the other.
+/// A value that is moved from one engine to the other.
 enum MovedValue: Hashable, Sendable, SQLValue {
   case null
   case integer(Int64)
@@ -29,8 +29,8 @@ enum MovedValue: Hashable, Sendable, SQLValue {
   var bytes: [UInt8]? { if case .bytes(let value) = self { value } else { nil } }
 }
 
-/// A row as both engines mean it. Its values have the numbers that a file gives: what a database of
-/// slots adds to a number is left out (``DeviceSlots/number(_:slot:)``).
+/// A row in the form common to both engines. Its values have the numbers that a file assigns,
+/// without the slot that a database adds to a number (``DeviceSlots/number(_:slot:)``).
 struct MovedRow: Sendable {
   var values: [String: MovedValue]
 
@@ -46,7 +46,7 @@ struct MovedColumn: Sendable {
     case real = "r"
     case text = "t"
     case bytes = "b"
-    /// An array of texts, which only one engine has; on its way it is bytes.
+    /// An array of texts, which only PostgreSQL has; it is moved as bytes.
     case texts = "a"
   }
 
@@ -69,7 +69,7 @@ struct MovedColumn: Sendable {
     switch kind {
     case .integer: return .integer(row.integer(index))
     case .real: return .real(row.double(index))
-    // One engine's texts cannot have the character U+0000.
+    // PostgreSQL's texts cannot contain the character U+0000.
     case .text: return .text(row.text(index).storable)
     case .bytes: return .bytes(row.bytes(index))
     case .texts:
@@ -96,12 +96,12 @@ extension [String] {
   }
 }
 
-/// What is moved together: the columns that both engines have of a subject, and how each engine
-/// reads and writes them.
+/// Rows that are moved together: the columns that both engines have of a subject, and the way each
+/// engine reads and writes them.
 struct MovedTable: Sendable {
-  /// As people are told it.
+  /// The name shown to users.
   let name: String
-  /// What is written, and compared in the end.
+  /// The columns that are written, and compared in the end.
   let columns: [MovedColumn]
   let file: Form<ReadSession, WriteSession>
   let database: Form<PostgresSession, PostgresSession>
@@ -130,25 +130,25 @@ struct MovedTable: Sendable {
     var tables: [String]
     /// The rows, called `t`; `%slot(…)` is the slot of a number.
     var from: String
-    /// True for those that are moved.
+    /// The condition that moved rows meet.
     var condition: String
-    /// What they are read by in steps: it tells each row from all others.
+    /// A unique key by which the rows are read in steps.
     var order: [MovedColumn]
-    /// What is read in the place of a column; others are read as they are.
+    /// Expressions that are read in place of a column; other columns are read as they are.
     var expressions: [String: String] = [:]
-    /// Kinds of columns that are read in another form than they are moved in.
+    /// Kinds of columns that are read in a different form than they are moved in.
     var kinds: [String: MovedColumn.Kind] = [:]
-    /// What is read beside the columns: for ``finish``, and for writing by the other engine.
+    /// Columns that are read in addition, for ``finish`` and for writing by the other engine.
     var extra: [MovedColumn] = []
-    /// Makes a row that was read what it is on its way.
+    /// Converts a row that was read to its moved form.
     var finish: (@Sendable (inout MovedRow, Reader, MoveReading) throws -> Void)?
-    /// The values of further columns in writing, as SQL.
+    /// SQL values of further columns, for writing.
     var constants: [String: String] = [:]
-    /// What is written in the place of a value, which is `?` in it.
+    /// SQL written in place of a value, which is `?` in it.
     var written: [String: String] = [:]
-    /// A statement with `?1`, `?2` and so on for ``columns`` in the place of an INSERT.
+    /// A statement that replaces the INSERT, with `?1`, `?2` and so on for ``columns``.
     var statement: String?
-    /// Writes rows, where statements do not do.
+    /// Writes rows, where statements are not sufficient.
     var write: (@Sendable (Writer, [MovedRow]) throws -> Void)?
 
     init(_ name: String, order: String, _ condition: String) {
@@ -168,7 +168,7 @@ struct MovedTable: Sendable {
       return try row.step() ? row.integer(0) : 0
     }
 
-    /// - Parameter cursor: Of the last row before, as ``MovePage/cursor``.
+    /// - Parameter cursor: The position of the last row before, as in ``MovePage/cursor``.
     func page(
       _ columns: [MovedColumn], after cursor: [MovedValue]?, limit: Int, reader: Reader,
       on connection: any SQLConnection, slots: DeviceSlots? = nil, _ reading: MoveReading
@@ -214,7 +214,7 @@ struct MovedTable: Sendable {
 
     // MARK: Writing
 
-    /// - Parameter sparingKnown: Rows that are there stay as they are.
+    /// - Parameter sparingKnown: Keeps existing rows as they are.
     func insert(
       _ rows: [MovedRow], _ columns: [MovedColumn], on connection: any SQLConnection,
       sparingKnown: Bool = false
@@ -247,17 +247,17 @@ struct MovedTable: Sendable {
 /// Rows in the order in which they are read.
 struct MovePage: Sendable {
   var rows: [MovedRow] = []
-  /// Where the next begins; `nil` after the last.
+  /// The position at which the next page begins; `nil` after the last.
   var cursor: [MovedValue]?
 }
 
-/// What reading a row needs to know of the whole.
+/// The context that is needed to read a row.
 struct MoveReading: Sendable {
-  /// Of the engine that is read.
+  /// The coding of the engine that is read.
   let coding: RegistrationIDCoding
   /// The transactions that accepted the notifications that are still being delivered, in their
-  /// order: in a file their numbers, else the snapshots that they saw. A registration's last write
-  /// has a rank among them: how many of them did not see it.
+  /// order: commit numbers in a file, else their snapshots. The last write of a registration has a
+  /// rank among them: the number of those that did not see it.
   var marks: [MovedValue] = []
 
   /// The rank of a row of `registration`, in SQL for PostgreSQL.
@@ -276,7 +276,7 @@ struct MoveReading: Sendable {
   }
 }
 
-/// The count of a table's rows, and a hash of what they say, whatever their order.
+/// The number of rows of a table, and a hash of their contents that does not depend on their order.
 package struct MoveDigest: Hashable, Sendable {
   package let table: String
   package var rows: Int64 = 0

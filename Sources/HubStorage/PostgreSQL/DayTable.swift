@@ -1,23 +1,23 @@
 import HubCore
 import SQLDatabase
 
-/// A table that has a table for each day, by UTC, so that what is over is dropped whole: rows that
-/// are deleted leave as much work for vacuum as they were.
+/// A table partitioned by day (UTC), so that expired rows are dropped with their partition:
+/// deleting them leaves vacuum as much work as writing them did.
 ///
-/// The node that clears makes the tables of the days ahead. Rows of a day that has none (no node ran
-/// in time, or they were moved here) stand in one for all the rest and are deleted one by one: no
-/// INSERT fails for want of a table.
+/// The node that clears creates the partitions of the coming days. Rows of a day without a
+/// partition (no node ran in time, or they were moved here) are in a default partition and are
+/// deleted one by one: no INSERT fails because a partition is missing.
 struct DayTable {
   let name: String
-  /// What tells the day of a row, and how many of its values a day has.
+  /// The column that determines the day of a row, and the number of its values in a day.
   let column: String
   let length: Int64
 
-  /// By the day of the notification, so that each has all of its rows in one.
+  /// Partitioned by the day of the notification, so that all rows of a notification are in one.
   static let failures = DayTable(name: "notification_failure", column: "day", length: 1)
   static let feedback = DayTable(name: "feedback", column: "hour", length: 24)
 
-  /// A day's.
+  /// The length of a day.
   static let milliseconds: Int64 = 86_400_000
   private static let daysAhead: Int64 = 3
 
@@ -26,7 +26,7 @@ struct DayTable {
 
   var makingRest: String { "CREATE TABLE \(rest) PARTITION OF \(name) DEFAULT" }
 
-  /// Attached, and not made as a part: that would wait for everyone who works with the table.
+  /// Attached instead of created as a partition: that would wait for every user of the table.
   fileprivate func making(_ day: Int64) -> String {
     """
     CREATE TABLE \(part(day)) (LIKE \(name) INCLUDING ALL);
@@ -42,7 +42,7 @@ struct DayTable {
 }
 
 extension PostgresSession {
-  /// The days that have a table of their own, the earliest first.
+  /// The days that have a partition of their own, the earliest first.
   func days(of table: DayTable) throws -> [Int64] {
     try connection.numbers(
       """
@@ -52,11 +52,12 @@ extension PostgresSession {
       """)
   }
 
-  /// Dropping and attaching tables waits for others, who in turn wait behind it: not for long.
+  /// Sets a short lock timeout. Dropping or attaching a partition waits for others, and blocks
+  /// those behind it meanwhile.
   func waitBriefly() throws { try connection.execute("SET LOCAL lock_timeout = '200ms'") }
 
-  /// What is to be done next so that the days ahead have their tables and old feedback goes, as
-  /// SQL; `nil` when all is done.
+  /// The next step in SQL to create the partitions of the coming days and to drop old feedback;
+  /// `nil` when all is done.
   /// - Parameter time: Milliseconds since 1970.
   func nextDayStep(at time: Int64) throws -> String? {
     guard time > 0 else { return nil }
@@ -72,7 +73,7 @@ extension PostgresSession {
     }
     for (table, known) in [(.failures, try self.days(of: .failures)), (DayTable.feedback, days)] {
       for day in DayTable.daysAhead(of: time) where !known.contains(day) {
-        // With rows of that day in the rest it cannot be made any more.
+        // The partition can no longer be created when the default one has rows of that day.
         let row = try first(
           """
           SELECT 1 FROM \(table.rest) WHERE \(table.column) >= ?1 AND \(table.column) < ?2 LIMIT 1

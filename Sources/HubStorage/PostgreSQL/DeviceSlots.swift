@@ -1,27 +1,29 @@
 import HubCore
 
-/// Into how many parts the devices of a database are cut, and in which of them each stands.
+/// The division of a database's devices into slots.
 ///
-/// The number of a row says its slot in its lowest bits, so that a row that is known by its number
-/// is looked for in one slot only.
+/// The lowest bits of a row's number are its slot, so that a row whose number is known is searched
+/// for in one slot only.
 struct DeviceSlots: Hashable, Sendable {
   /// A power of two.
   let count: Int
 
   static let limit = 256
-  /// A query for all slots is planned for each of their tables: 256 cost a hundred milliseconds, 32
-  /// two. Rows of slots that share a table lie further apart.
+  /// A query over all slots is planned for each of their tables: planning takes a hundred
+  /// milliseconds with 256 tables, two with 32. The more slots share a table, the further apart
+  /// their rows are.
   private static let tableLimit = 32
-  /// How many bits of a row's number are its slot; enough for ``limit``.
+  /// Number of bits of a row's number that are its slot; enough for ``limit``.
   private static let bits = 8
 
-  /// - Returns: `nil` for a count that there cannot be.
+  /// - Returns: `nil` for a count that is not allowed.
   init?(count: Int) {
     guard (1...Self.limit).contains(count), count & (count - 1) == 0 else { return nil }
     self.count = count
   }
 
-  /// How many tables the registrations stand in: a slot in that of its number, modulo this.
+  /// Number of tables that hold the registrations: a slot is in the table of its number modulo
+  /// this.
   var tableCount: Int { min(count, Self.tableLimit) }
 
   /// The slots that share a table.
@@ -29,7 +31,8 @@ struct DeviceSlots: Hashable, Sendable {
     Array(stride(from: table, to: count, by: tableCount))
   }
 
-  /// The slot of what clients call so: an installation, or a registration that has an id of theirs.
+  /// The slot of an id that clients use: of an installation, or of a registration with an id of
+  /// their own.
   func slot(of id: String) -> Int64 {
     var hash = StableHash()
     hash.combine(id.utf8)
@@ -43,29 +46,29 @@ struct DeviceSlots: Hashable, Sendable {
   func sqlSlot(ofNumber column: String) -> String { "(\(column) & \(count - 1))::int2" }
 
   /// The number of a new row of a slot.
-  /// - Parameter sequential: From a sequence; numbers rise with it, whatever their slots.
+  /// - Parameter sequential: A number from a sequence; the result rises with it, whatever the slot.
   func number(_ sequential: Int64, slot: Int64) -> Int64 { sequential << Self.bits | slot }
 
-  /// What ``number(_:slot:)`` has made a number of.
+  /// The inverse of ``number(_:slot:)``.
   func sequential(_ number: Int64) -> Int64 { number >> Self.bits }
 
-  /// Any slot: of a registration whose id follows from its number.
+  /// A slot for a registration whose id follows from its number; any would do.
   func slot(forNew sequential: Int64) -> Int64 { slot(ofNumber: sequential) }
 }
 
-/// A part of the work of a notification, as its number in ``AudienceQuery`` and in the table `work`
-/// says it. All parts of a notification are either ``whole``, or one ``slot(_:)`` each and
-/// ``sharedHandles``.
+/// A part of the work of a notification, identified by its number in ``AudienceQuery`` and in the
+/// table `work`. The parts of a notification are either ``whole`` alone, or one ``slot(_:)`` each
+/// and ``sharedHandles``.
 enum AudiencePart: Hashable, Sendable {
-  /// Everybody: of a direct send, or a narrow audience.
+  /// The complete audience, of a direct send or a narrow query.
   case whole
-  /// Those of one slot, but for those of ``sharedHandles``.
+  /// The audience in one slot, except that of ``sharedHandles``.
   case slot(Int64)
-  /// All registrations, of every slot, whose handle another one had as well when the notification
-  /// was accepted. One reader takes them in their order, so that a device gets one push.
+  /// All registrations, of every slot, whose handle another one also had when the notification was
+  /// accepted. One reader processes them in order, so that a device gets one push.
   case sharedHandles
 
-  /// - Returns: `nil` for a number that no part has.
+  /// - Returns: `nil` for the number of no part.
   init?(number: Int, slots: DeviceSlots) {
     switch number {
     case 0: self = .whole
@@ -83,7 +86,7 @@ enum AudiencePart: Hashable, Sendable {
     }
   }
 
-  /// The parts of a notification for more than a few.
+  /// The parts of a notification with a large audience.
   static func all(_ slots: DeviceSlots) -> [AudiencePart] {
     (0..<slots.count).map { .slot(Int64($0)) } + [.sharedHandles]
   }

@@ -43,7 +43,8 @@ struct PostgresAudience {
   let query: AudienceQuery
   /// The installations that an implicit tag stands for; their rows are found by these.
   fileprivate let installations: [Tag: [Int64]]
-  /// Those that everybody in the audience belongs to; `nil` when the expression does not say.
+  /// The installations that everyone in the audience belongs to; `nil` when the expression does not
+  /// tell.
   let only: [Int64]?
 
   func write(to sql: inout SQLBuilder) {
@@ -51,7 +52,7 @@ struct PostgresAudience {
     writeRest(to: &sql)
   }
 
-  /// All but the hub.
+  /// Writes everything but the hub.
   func writeRest(to sql: inout SQLBuilder) {
     switch query.kind {
     case .native(let platform):
@@ -61,7 +62,7 @@ struct PostgresAudience {
     writeMembers(to: &sql)
   }
 
-  /// All but the hub and the kind.
+  /// Writes everything but the hub and the kind.
   func writeMembers(to sql: inout SQLBuilder) {
     sql += " AND (r.expires_at IS NULL OR r.expires_at > \(sql.bind(query.asOf.milliseconds)))"
     guard let expression = query.expression else { return }
@@ -69,7 +70,7 @@ struct PostgresAudience {
     write(expression, to: &sql)
   }
 
-  /// Nothing of an expression stands in the text: its tags are parameters.
+  /// Writes an expression. Its tags are bound as parameters and never become part of the SQL text.
   func write(_ expression: TagExpression, to sql: inout SQLBuilder) {
     switch expression {
     case .tag(let tag):
@@ -100,10 +101,10 @@ struct PostgresAudience {
 }
 
 extension PostgresSession {
-  /// More than any caller wants at once; a bound for memory.
+  /// A limit on memory, larger than any caller's page.
   static let pageLimit = 100_000
 
-  /// Looks up what a query needs; `nil` when nobody can match.
+  /// Looks up everything that a query needs; `nil` when nobody can match.
   func audience(_ query: AudienceQuery) throws -> PostgresAudience? {
     var installations: [Tag: [Int64]] = [:]
     var only: [Int64]?
@@ -118,7 +119,7 @@ extension PostgresSession {
     return PostgresAudience(query: query, installations: installations, only: only)
   }
 
-  /// The installations that an expression cannot leave; `nil` when it can reach others.
+  /// The installations to which an expression is limited; `nil` when it can reach others.
   private static func members(
     of expression: TagExpression, _ installations: [Tag: [Int64]]
   ) -> [Int64]? {
@@ -135,7 +136,7 @@ extension PostgresSession {
     }
   }
 
-  /// The numbers of the installations of this id, or of this user.
+  /// The numbers of the installations with this id, or of this user.
   func installations(carrying tag: ImplicitTag, hub: Hub.ID) throws -> [Int64] {
     switch tag {
     case .installation(let id): try installationRow(id, hub: hub).map { [$0.number] } ?? []
@@ -144,14 +145,14 @@ extension PostgresSession {
     }
   }
 
-  /// Letter case of the user's id aside.
-  /// - Parameter numbers: Only those of these are looked at.
+  /// Compares the user's id without regard to letter case.
+  /// - Parameter numbers: Restricts the search to these.
   func installations(
     ofUser user: String, hub: Hub.ID, among numbers: [Int64]? = nil
   ) throws -> [(number: Int64, id: String)] {
     let folded = user.foldingCapitals
     var sql = SQLBuilder()
-    // Documents may be large, and many.
+    // Documents may be large, and many, so only their beginning is read.
     sql += "SELECT i.id, i.public_id, substr(i.document, 1, \(InstallationDocument.userIDLimit))"
     sql += " FROM installation i"
     if let numbers {
@@ -165,7 +166,7 @@ extension PostgresSession {
     let row = try sql.statement(on: connection, "", "ORDER BY i.id")
     var found: [(number: Int64, id: String)] = []
     while try row.step() {
-      // By its hash another user may come along.
+      // Another user may have the same hash.
       guard try InstallationDocument.userID(in: row.bytes(2))?.foldingCapitals == folded else {
         continue
       }
@@ -176,9 +177,9 @@ extension PostgresSession {
 
   // MARK: Samples
 
-  /// Draws from those that follow a number drawn at random in each slot, and where they are too few
-  /// from the first ones: who has registered at about the same time is drawn together, but no whole
-  /// audience is read.
+  /// Draws from the registrations that follow a random number in each slot, and where those are too
+  /// few from the first ones: registrations made at about the same time are drawn together, but no
+  /// whole audience is read.
   fileprivate func sampleStatement(_ audience: PostgresAudience, limit: Int) throws -> SQLBuilder {
     let hub = audience.query.hub
     let last = slots.sequential(try lastRegistration(of: hub) ?? 0)
@@ -204,7 +205,7 @@ extension PostgresSession {
   func targets(
     _ query: AudienceQuery, after: RegistrationID, limit: Int
   ) throws -> TargetPage {
-    // Before the rows: one that is written meanwhile is later in any case.
+    // Read before the rows: a row that is written meanwhile is later in any case.
     let state = try connection.statement(
       """
       SELECT pg_current_snapshot()::text, EXISTS (SELECT 1 FROM hub WHERE id = ?1),
@@ -238,7 +239,7 @@ extension PostgresSession {
     return builder.page
   }
 
-  /// Which part of an audience is read, and since when it counts.
+  /// The part of an audience that is read, and the snapshot from which it counts.
   struct Scope {
     let part: AudiencePart
     /// The snapshot of the transaction that accepted the notification; `nil` where there is none.
@@ -278,7 +279,7 @@ extension PostgresSession {
       sql += " ORDER BY r.id LIMIT \(count)"
       return sql
     }
-    // The next of each slot, and of these the next.
+    // Takes the next rows of each slot, and of these the next.
     sql +=
       "SELECT r.* FROM generate_series(0, \(sql.bind(Int64(slots.count)))::int8 - 1) AS s (slot),"
     sql += " LATERAL (SELECT \(columns) FROM registration r WHERE r.hub = \(hub)"
@@ -302,12 +303,12 @@ extension PostgresSession {
     in builder: inout PostgresPageBuilder, audience: PostgresAudience, scope: Scope,
     after: RegistrationID
   ) throws {
-    // Those of a slot came to share a handle after the acceptance: others that have it may have
-    // been passed over.
+    // Rows of a slot came to share a handle after the acceptance: others that have it may have been
+    // skipped.
     if case .slot = scope.part { return }
     /// The targets of this page that are an installation of FCM, by its id.
     var installations: [String: (hash: Int64, indexes: [Int])] = [:]
-    /// Handles that somebody has who was sent to, and the first of this page with each.
+    /// Handles that an earlier registration had, and the first target of this page with each.
     var sent: [String: Int] = [:]
     var firsts: [(index: Int, hash: Int64, handle: String)] = []
     for (index, hash) in builder.suspects {
@@ -347,8 +348,9 @@ extension PostgresSession {
     }
   }
 
-  /// Finds of each installation of FCM the registration that is sent to; see ``FCMInstallation``.
-  /// - Parameter installations: The hash of the handles, and the places of targets, by the id.
+  /// Finds for each installation of FCM the registration that receives the push; see
+  /// ``FCMInstallation``.
+  /// - Parameter installations: The hash of the handles, and the indexes of targets, by the id.
   private func mark(
     _ installations: [String: (hash: Int64, indexes: [Int])], in page: inout TargetPage,
     audience: PostgresAudience, scope: Scope
@@ -398,15 +400,15 @@ extension PostgresSession {
   }
 }
 
-/// Lays rows out as a ``TargetPage``.
+/// Builds a ``TargetPage`` from rows.
 struct PostgresPageBuilder {
   var page = TargetPage()
-  /// The places of targets whose handle others have too, with the hashes of the handles.
+  /// The indexes of targets whose handle others also have, with the hashes of the handles.
   private(set) var suspects: [(index: Int, hash: Int64)] = []
   /// The number of the last row.
   private(set) var last: RegistrationID = 0
   private let templates: TemplateNumbers
-  /// Where a template stands in the page.
+  /// The index of a template in the page.
   private var indexes: [[UInt8]: Int32] = [:]
   private var lastTemplate: (bytes: [UInt8], index: Int32) = ([], -1)
 
@@ -420,7 +422,7 @@ struct PostgresPageBuilder {
     page.revision = revision
   }
 
-  /// A row that makes no sense costs its own target only; trouble with the database is thrown.
+  /// Appends a row. A malformed row costs its own target only; errors of the database are thrown.
   mutating func append(_ row: borrowing Statement) throws {
     last = row.integer(0)
     do {
@@ -466,7 +468,7 @@ struct PostgresPageBuilder {
   }
 }
 
-/// A statement whose text follows from what is asked; values are bound, never written.
+/// A statement whose text depends on the query; values are bound, never written.
 struct SQLBuilder {
   private var text = ""
   private var values: [any SQLValue] = []
@@ -480,8 +482,8 @@ struct SQLBuilder {
   static func += (builder: inout SQLBuilder, sql: String) { builder.text += sql }
 
   /// - Parameters:
-  ///   - start: What stands before the text.
-  ///   - end: What stands behind it.
+  ///   - start: The SQL before the text.
+  ///   - end: The SQL after it.
   func statement(
     on connection: any SQLConnection, _ start: String = "", _ end: String = ""
   ) throws -> Statement {
@@ -490,7 +492,7 @@ struct SQLBuilder {
 }
 
 extension TagExpression {
-  /// All that stand in it, negated or not.
+  /// All tags that occur in it, negated or not.
   fileprivate var allTags: [Tag] {
     switch self {
     case .tag(let tag): [tag]

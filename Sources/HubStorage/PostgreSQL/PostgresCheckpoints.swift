@@ -3,12 +3,12 @@ package import HubCore
 import NotificationHubs
 import SQLDatabase
 
-/// Writing what a page of deliveries has changed.
+/// Writes the changes of a page of deliveries.
 extension PostgresHubStore {
   @discardableResult
   package func checkpoint(_ checkpoint: Checkpoint) async throws -> CheckpointAnswer {
-    // Written with the page: it tells, when the answer to the commit is lost, whether it was done,
-    // also when nobody could look and the page is asked for again.
+    // Written with the page: when the reply to the commit is lost, the mark tells whether it was
+    // committed, even if nobody could look and the page is retried.
     let mark = checkpoint.number.map { checkpoint.lease.epoch << 32 &+ $0 } ?? .random(in: .min..<0)
     let node = heart?.id
     return try await write(
@@ -22,20 +22,20 @@ extension PostgresHubStore {
   }
 }
 
-/// A part of a notification that a checkpoint is about.
+/// A part of a notification to which a checkpoint applies.
 private struct MarkedWork {
   let number: Int64
   let part: Int64
   let isDirect: Bool
   let isAborted: Bool
-  /// The notification's row says already that delivery has begun.
+  /// Whether the notification's row already says that delivery has begun.
   let hasStarted: Bool
-  /// Where its failures stand; see ``DayTable``.
+  /// The day of the table that holds its failures; see ``DayTable``.
   let day: Int64
 }
 
 extension PostgresSession {
-  /// - Throws: ``StoreError/leaseLost`` when the part is another node's by now.
+  /// - Throws: ``StoreError/leaseLost`` when the part is now owned by another node.
   fileprivate func apply(
     _ checkpoint: Checkpoint, marked mark: Int64, at node: Int64?
   ) throws -> CheckpointAnswer {
@@ -43,7 +43,7 @@ extension PostgresSession {
     if let moved = try move(checkpoint, marked: mark, at: node) {
       work = moved
     } else if let answer = try answer(to: checkpoint, marked: mark) {
-      // The transaction of a lost connection has been committed after all.
+      // The transaction of a lost connection was committed after all.
       return answer
     } else if let begun = try begin(checkpoint, marked: mark, at: node) {
       work = begun
@@ -58,7 +58,8 @@ extension PostgresSession {
     }
     try keepOutcomes(of: checkpoint, in: work.number, part: work.part, day: work.day)
     try change(checkpoint, retriesOf: work)
-    // From here on handles are copied: not those of a user who is being erased.
+    // From here on handles are copied, so devices are locked against a concurrent erasure of their
+    // user.
     try lockDevices(of: checkpoint, isDirect: work.isDirect)
     try addFeedback(checkpoint, of: work.number, isDirect: work.isDirect)
     try remember(checkpoint.environments, hub: checkpoint.hub)
@@ -81,20 +82,20 @@ extension PostgresSession {
     return answer
   }
 
-  /// Moves on a notification that was never claimed.
+  /// Advances a notification that was never claimed.
   /// - Returns: `nil` when it is gone.
-  /// - Throws: ``StoreError/leaseLost`` when it was.
+  /// - Throws: ``StoreError/leaseLost`` when it was claimed.
   private func begin(
     _ checkpoint: Checkpoint, marked mark: Int64, at node: Int64?
   ) throws -> MarkedWork? {
-    // Locked: an erasure that did not see the new work would leave it behind.
+    // Locked, because an erasure that did not see the new work would leave it behind.
     guard
       let number = try first(
         "SELECT id FROM notification WHERE hub = ?1 AND public_id = ?2 FOR UPDATE", checkpoint.hub,
         checkpoint.notification.rawValue)
     else { return nil }
     guard checkpoint.lease == WorkLease(),
-      // One that was not divided into parts, for its time has not come.
+      // A notification that was not divided into parts, because it is not due yet.
       try execute(
         """
         INSERT INTO work (notification, part, hub, owner) SELECT ?1, 0, ?2, ?3
@@ -105,8 +106,8 @@ extension PostgresSession {
     return work
   }
 
-  /// Moves a part on if it is this node's, and keeps it from others until the transaction ends.
-  /// - Returns: `nil` when it is not, or this has been done already.
+  /// Advances a part if this node owns it, and locks it until the transaction ends.
+  /// - Returns: `nil` when it does not, or when this checkpoint was already applied.
   private func move(
     _ checkpoint: Checkpoint, marked mark: Int64, at node: Int64?
   ) throws -> MarkedWork? {
@@ -132,7 +133,7 @@ extension PostgresSession {
       day: row.integer(5))
   }
 
-  /// What was answered to a checkpoint whose answer was lost; `nil` when it was not written.
+  /// The result of a checkpoint whose reply was lost; `nil` if it never committed.
   fileprivate func answer(
     to checkpoint: Checkpoint, marked mark: Int64
   ) throws -> CheckpointAnswer? {
@@ -147,9 +148,10 @@ extension PostgresSession {
       isFinished: checkpoint.state?.isFinal == true && !row.isNull(1))
   }
 
-  /// Ends the notification when this part was its last.
+  /// Ends the notification if this part was its last.
   private func finish(_ checkpoint: Checkpoint, _ work: MarkedWork) throws -> Bool {
-    // Two parts that end at once wait for each other here: the second sees that the first has.
+    // Two parts that end at once wait for each other here: the second sees that the first has
+    // ended.
     try connection.statement("SELECT 1 FROM notification WHERE id = ?1 FOR UPDATE", work.number)
       .run()
     let open = try first(
@@ -172,7 +174,7 @@ extension PostgresSession {
       ).map { NotificationOutcome(code: $0) })
   }
 
-  // MARK: What goes with a page
+  // MARK: Data written with a page
 
   func add(_ counts: [OutcomeKey: Int], part: Int64, to number: Int64) throws {
     guard !counts.isEmpty else { return }
@@ -217,7 +219,7 @@ extension PostgresSession {
         DELETE FROM retry WHERE notification = ?1 AND part = ?2 AND registration = ANY(?3::int8[])
         """, work.number, work.part, PostgresArray.int8(checkpoint.settledRetries))
     }
-    // The last of a target counts.
+    // The last retry of a target counts.
     let retries = Dictionary(checkpoint.retries.map { ($0.registration, $0) }) { $1 }.values
     guard !retries.isEmpty else { return }
     try execute(
@@ -241,7 +243,7 @@ extension PostgresSession {
       PostgresArray.text(retries.map { $0.answer?.reason?.storable }))
   }
 
-  /// Keeps what a page of deliveries has brought to light about handles; before the dead ones go.
+  /// Stores feedback on handles from a page of deliveries, before the dead ones are deleted.
   private func addFeedback(
     _ checkpoint: Checkpoint, of notification: Int64, isDirect: Bool
   ) throws {
@@ -272,7 +274,7 @@ extension PostgresSession {
       PostgresArray.int2(news.map { slots.slot(ofNumber: $0.registration) }),
       PostgresArray.int2(news.map { Int64($0.outcome.rawValue) }),
       PostgresArray.text(news.map { $0.newHandle?.storable }))
-    // By chance, in proportion to what came: to look costs as much as is kept.
+    // At random, in proportion to the new rows: the check costs as much as storing a row.
     guard Int.random(in: 0..<10_000) < news.count else { return }
     try execute(
       """

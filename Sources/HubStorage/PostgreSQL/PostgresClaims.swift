@@ -3,7 +3,7 @@ package import HubCore
 import NotificationHubs
 import SQLDatabase
 
-/// What is left to deliver, and who does it.
+/// Undelivered work, and the nodes that own it.
 extension PostgresHubStore {
   package var isShared: Bool { true }
 
@@ -17,12 +17,12 @@ extension PostgresHubStore {
   }
 
   package func claimWork(limit: Int) async throws -> FoundNotifications {
-    // A node that nobody may have heard of has no lease to claim under.
+    // A node whose lease may have ended has no lease to claim under.
     guard let heart, let node = heart.livingID, limit > 0 else { return FoundNotifications() }
     let claim = Int64.random(in: 1 ... .max)
     let (lost, steady) = (heart.lostClaims, clock.steady())
     do {
-      // What is lost is found by its claim: a mark would cost each look for work a row.
+      // A lost claim is found by its number: a commit mark would cost a row for each poll for work.
       return try await write(as: .delivery(), ifUnclear: .refuse) { session in
         try session.claim(claim, limit: limit, afterLosing: lost, at: node)
         var found = try session.connection.parts(of: claim, at: node)
@@ -30,7 +30,7 @@ extension PostgresHubStore {
         return found
       }
     } catch {
-      // It may have been committed, or be so in a while: later claims take what this one has.
+      // It may have been committed, or be later: subsequent claims take over what this one has.
       heart.lose(claim: claim)
       throw error
     }
@@ -42,7 +42,7 @@ extension PostgresHubStore {
     let node = heart?.id ?? 0
     let steady = moment.addingTimeInterval(clock.steady().timeIntervalSince(clock.now()))
     let ids = PostgresArray.text(known.map(\.rawValue))
-    // Parts that this node owns and does not know of wait for nobody else.
+    // Parts that this node owns without knowing are not waiting for another node.
     let isClaimed = """
       EXISTS (SELECT 1 FROM work w JOIN node ON node.id = w.owner
         WHERE w.notification = n.id AND w.is_done = 0 AND w.epoch > 0
@@ -155,8 +155,8 @@ extension PostgresHubStore {
         """, node)
       var lanes: [LaneKey: Date] = [:]
       while try row.step() {
-        // A row of no platform that this build knows must not keep the others from being delivered;
-        // its notification's window ends it.
+        // A row with a platform unknown to this build must not keep the others from being
+        // delivered; it ends with its notification's delivery window.
         guard let platform = try? PushPlatform(code: row.integer(1)) else { continue }
         lanes[LaneKey(hub: row.integer(0), platform: platform)] = Date(milliseconds: row.integer(2))
       }
@@ -189,15 +189,16 @@ extension PostgresHubStore {
 }
 
 extension PostgresSession {
-  /// So few parts of one notification does a node have at a time that others find some.
+  /// Maximum number of parts of one notification that a node has at a time, so that others find
+  /// some.
   private static let claimedParts = 4
 
-  /// Takes parts that no living node has. What another node claims at the moment is passed over;
-  /// each node begins with other parts of a notification.
+  /// Takes parts that no living node owns. Rows that another node is claiming are skipped; each
+  /// node begins with a different part of a notification.
   fileprivate func claim(
     _ claim: Int64, limit: Int, afterLosing lost: [Int64], at node: Int64
   ) throws {
-    // `epoch` is 0 when nobody has claimed it yet: the accepting node begins with it.
+    // `epoch` is 0 while nobody has claimed it: the accepting node begins with it.
     func isFree(_ work: String) -> String {
       """
       (\(work).owner IS NULL OR (\(work).owner = ?1 AND (\(work).epoch = 0
@@ -228,13 +229,13 @@ extension PostgresSession {
       """, node, Int64(limit), claim, PostgresArray.int8(lost))
   }
 
-  /// Retries with their work, as `r`, `w` and `n`.
+  /// Retries with their work and notification, as `r`, `w` and `n`.
   fileprivate static let ownRetries = """
     retry r JOIN work w ON w.notification = r.notification AND w.part = r.part
       JOIN notification n ON n.id = r.notification
     """
 
-  /// True for those of work that a node has.
+  /// True for work that a node owns.
   fileprivate static func isOwn(_ node: String) -> String {
     "n.ended_at IS NULL AND w.is_done = 0 AND w.owner = \(node)"
   }
@@ -248,8 +249,9 @@ extension PostgresSession {
   }
 
   /// - Parameters:
-  ///   - condition: With order and limit; it begins with the lane's hub and platform, `?1` and `?2`.
-  ///   - values: From `?4` on.
+  ///   - condition: The condition with order and limit; it begins with the lane's hub and platform,
+  ///     `?1` and `?2`.
+  ///   - values: The values from `?4` on.
   fileprivate func retries(
     _ condition: String, _ lane: LaneKey, _ node: Int64?, _ values: any SQLValue...
   ) throws -> [DueRetries] {
@@ -288,8 +290,9 @@ extension PostgresSession {
 
   /// Targets of a direct send.
   /// - Parameters:
-  ///   - condition: On the rows of `notification_target`, called `t`, with their order.
-  ///   - values: From `?3` on.
+  ///   - condition: The condition on the rows of `notification_target`, called `t`, with their
+  ///     order.
+  ///   - values: The values from `?3` on.
   fileprivate func directTargets(
     of id: NotificationID, hub: Hub.ID, _ condition: String, _ values: any SQLValue...
   ) throws -> TargetPage {
@@ -306,7 +309,8 @@ extension PostgresSession {
 }
 
 extension SQLConnection {
-  /// What was accepted by a node that did not know the time counts from its first claim.
+  /// Sets the release time of notifications accepted by a node that did not know the time: they
+  /// count from their first claim.
   fileprivate func date(_ found: inout FoundNotifications, _ steady: Date) throws {
     let unknown = NotificationRecord.unknownRelease
     for index in found.records.indices where found.records[index].steadyRelease == unknown {
@@ -320,7 +324,7 @@ extension SQLConnection {
     }
   }
 
-  /// What a claim has taken: a record for each part, the oldest notification first.
+  /// The parts taken by a claim: a record for each, the oldest notification first.
   fileprivate func parts(of claim: Int64, at node: Int64) throws -> FoundNotifications {
     let row = try statement(
       """

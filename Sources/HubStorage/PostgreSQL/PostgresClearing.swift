@@ -6,7 +6,7 @@ import Wire
 
 extension PostgresHubStore {
   package func clear(expiredBy limit: Date) async throws -> Bool {
-    // Most looks find nothing; those take nobody's turn.
+    // Most checks find nothing; those do not occupy a writer.
     let hasWork = try await read { session in
       let row = try session.connection.statement(
         """
@@ -26,7 +26,7 @@ extension PostgresHubStore {
     }
     guard hasWork else { return false }
     return try await clearing { session in
-      // One node clears at a time; the others go on without.
+      // One node clears at a time; the others return without waiting.
       guard try session.isSoleKeeper() else { return false }
       if try session.clearExpired(by: limit.milliseconds) { return true }
       if try SharedAttempts.clear(PostgresSchema.attempts, session.connection) { return true }
@@ -38,7 +38,7 @@ extension PostgresHubStore {
     }
   }
 
-  /// As ``write(_:ifUnclear:_:)``; what others are in the way of is left for the next round.
+  /// As ``write(_:ifUnclear:_:)``; rows that others have locked are left for the next round.
   func clearing(
     _ call: String = #function, _ body: @escaping @Sendable (PostgresSession) throws -> Bool
   ) async throws -> Bool {
@@ -50,16 +50,17 @@ extension PostgresHubStore {
   }
 }
 
-/// Deleting what has expired, and what deleted hubs have left.
+/// Deletes expired rows, and the remains of deleted hubs.
 extension PostgresSession {
-  /// How many devices or registrations a call deletes at most; some ten milliseconds' work.
+  /// Maximum number of devices or registrations that a call deletes: about ten milliseconds of
+  /// work.
   private static let clearingLimit: Int64 = 250
-  /// How many rows of a table of a deleted hub.
+  /// Maximum number of rows that a call deletes from a table of a deleted hub.
   private static let sliceLimit: Int64 = 2_000
-  /// What a node holds while it clears away.
+  /// The key of the advisory lock that a node holds while it clears.
   private static let keeperLock: Int64 = 0x4265_6c6b_6565_70
 
-  /// Whether no other node clears things away at this moment; it counts until the transaction ends.
+  /// Whether no other node is clearing at this moment; valid until the transaction ends.
   func isSoleKeeper() throws -> Bool {
     try first("SELECT pg_try_advisory_xact_lock(?1)::int4", Self.keeperLock) == 1
   }
@@ -90,7 +91,7 @@ extension PostgresSession {
       candidates.map {
         DeviceLock.device(hub: $0.hub, hash: PreparedInstallation.hash($0.id.foldingCapitals))
       })
-    // Apps may have come back while this waited for them.
+    // Apps may have registered again while this waited for the locks.
     let row = try connection.statement(
       """
       SELECT i.hub, i.id FROM unnest(?1::int8[], ?2::int2[], ?3::int8[]) AS w (hub, slot, id)
@@ -120,7 +121,7 @@ extension PostgresSession {
       var changes = RegistrationChanges()
       changes.removed = try registrationRows(numbers, hub: hub, endedBy: limit)
       try apply(changes)
-      // The installation that made one makes it again with its next write.
+      // The installation that derived it derives it again with its next write.
       for installation in Set(changes.removed.map(\.installation)).sorted() {
         try forgetFingerprint(of: installation, hub: hub)
       }
@@ -142,7 +143,7 @@ extension PostgresSession {
     return try rows(row)
   }
 
-  /// Deletes the next slice of what deleted hubs have left.
+  /// Deletes the next slice of the rows that deleted hubs have left.
   /// - Returns: `true` when there may be more.
   func clearDeletedHubs() throws -> Bool {
     guard let hub = try first("SELECT id FROM deleted_hub ORDER BY id LIMIT 1") else {
@@ -150,7 +151,8 @@ extension PostgresSession {
     }
     if try clearWork(ofDeletedHub: hub) { return true }
     for table in PostgresSchema.hubTables(slots) {
-      // A row's place holds as long as nobody else deletes here; of a table of days it tells nothing.
+      // `ctid` is stable as long as nobody else deletes here; in a partitioned table it is not
+      // unique.
       let key = table == DayTable.feedback.name ? "id" : "ctid"
       let count = try execute(
         """

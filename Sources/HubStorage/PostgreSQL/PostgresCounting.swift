@@ -4,15 +4,15 @@ package import NotificationHubs
 import SQLDatabase
 
 extension PostgresHubStore {
-  /// Counts table by table, so that others' reads get their turn, and tells from those that were
-  /// counted about the rest when the time is up: devices are spread over the slots, and these over
-  /// the tables, by the hash of their id.
+  /// Counts table by table, so that other reads get their turn. When the time is up, extrapolates
+  /// from the tables counted so far: devices are distributed over the slots, and slots over the
+  /// tables, by the hash of their id.
   package func counts(
     of expression: TagExpression?, hub: Hub.ID, asOf: Date
   ) async throws -> AudienceCounts {
     let shared = engine.shared
     let start = ContinuousClock.now
-    // Any kind will do: it is left out of the condition.
+    // Any kind will do, because it is left out of the condition.
     let query = AudienceQuery(hub: hub, kind: .template, expression: expression, asOf: asOf)
     var counts = AudienceCounts()
     let tables = shared.slots.tableCount
@@ -31,7 +31,7 @@ extension PostgresHubStore {
 }
 
 extension PostgresSession {
-  /// - Returns: With `isWhole` true when those of all slots are counted: there are few.
+  /// - Returns: `isWhole` is true when those of all slots are counted, because there are few.
   fileprivate func counts(
     _ query: AudienceQuery, table: Int
   ) throws -> (counts: AudienceCounts, isWhole: Bool) {
@@ -48,7 +48,7 @@ extension PostgresSession {
     sql += " GROUP BY 1, 2, 3"
     let row = try sql.statement(on: connection)
     while try row.step() {
-      // A row of a platform that there is not is nobody's.
+      // A row with an unknown platform is not counted.
       guard let platform = try? PushPlatform(code: row.integer(0)) else { continue }
       let count = Int(row.integer(3))
       if row.integer(1) != 0 {

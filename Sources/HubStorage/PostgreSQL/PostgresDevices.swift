@@ -2,12 +2,12 @@ import HubCore
 import NotificationHubs
 import SQLDatabase
 
-/// A row of `registration`, as far as writing needs it.
+/// A row of `registration`, with the columns that writing needs.
 struct PostgresRegistrationRow {
   let hub: Hub.ID
   let slot: Int64
   let number: RegistrationID
-  /// 0 for one that a client has written.
+  /// 0 for a registration that a client has written.
   let installation: Int64
   let key: RegistrationKey
   let platform: Int64
@@ -33,16 +33,16 @@ struct PostgresRegistrationRow {
   }
 }
 
-/// A registration as its row will have it.
+/// A registration as its row will contain it.
 struct RegistrationContent: Sendable {
   let key: RegistrationKey
   let platform: Int64
-  /// See ``PushTemplate/stored``; `nil` is native.
+  /// See ``PushTemplate/stored``; `nil` for a native registration.
   let template: [UInt8]?
   let handle: String
   let handleHash: Int64
   let variables: [UInt8]?
-  /// The plain tags, as a literal of an array.
+  /// The plain tags, as an array literal.
   let tags: String
   let expiresAt: Int64?
 
@@ -59,7 +59,7 @@ struct RegistrationContent: Sendable {
   }
 }
 
-/// What a transaction changes of registrations, written in few statements however many there are.
+/// Changes of a transaction to registrations, written in a few statements whatever their number.
 struct RegistrationChanges {
   struct New {
     let number: RegistrationID
@@ -75,7 +75,7 @@ struct RegistrationChanges {
     let place: RegistrationPlace
     let content: RegistrationContent
 
-    /// The handle is another than before, or counts only now.
+    /// Whether the handle has changed, or only now becomes active.
     fileprivate var hasMoved: Bool {
       row.handleHash != content.handleHash || row.handle != content.handle || !row.key.isNative
     }
@@ -84,17 +84,17 @@ struct RegistrationChanges {
   var new: [New] = []
   var changed: [Change] = []
   var removed: [PostgresRegistrationRow] = []
-  /// Handles and installations of which nothing removed comes back.
+  /// Handles and installations for which removed registrations must not be restored.
   var forgottenHandles: Set<DeviceHandle> = []
   var forgottenInstallations: [(hub: Hub.ID, slot: Int64, number: Int64)] = []
 
-  /// Hashes of handles, of one hub each.
+  /// A handle's hash, with its hub.
   struct DeviceHandle: Hashable {
     let hub: Hub.ID
     let hash: Int64
   }
 
-  /// Registrations that get a handle, or whose handle counts only now.
+  /// Registrations that get a handle, or whose handle only now becomes active.
   fileprivate var gainedHandles: [HandleRow] {
     new.map { HandleRow($0.place, $0.content, number: $0.number) }
       + changed.filter(\.hasMoved).map {
@@ -113,19 +113,18 @@ extension HandleRow {
 }
 
 extension PostgresSession {
-  /// Keys that order the writers of a device; see ``lock(_:)``.
+  /// Keys that serialize the writers of a device; see ``lock(_:)``.
   enum DeviceLock {
-    /// An installation, or a registration that a client writes.
-    /// - Parameter hash: Of the id.
+    /// The key of an installation, or of a registration that a client writes.
+    /// - Parameter hash: The hash of the id.
     static func device(hub: Hub.ID, hash: Int64) -> Int64 { (hash ^ hub &* 0x9E37_79B9) | .min }
 
-    /// Everything that has a handle. These come after all devices in the order of locks: who has a
-    /// device may go on to the handles that it gets.
+    /// The key of everything that has a handle. These follow all devices in the lock order: a
+    /// holder of a device's lock may go on to lock the handles that the device gets.
     static func handle(hash: Int64) -> Int64 { hash & .max }
   }
 
-  /// Takes locks until the transaction ends, in one order for all, so that nobody waits in a
-  /// circle.
+  /// Takes locks until the transaction ends, in a global order that rules out deadlocks.
   func lock(_ keys: some Collection<Int64>) throws {
     let sorted = Set(keys).sorted()
     guard !sorted.isEmpty else { return }
@@ -172,7 +171,7 @@ extension PostgresSession {
   // MARK: Writing
 
   /// Writes changes whose devices and new handles are locked.
-  /// - Parameter more: Runs statements that are sent in one go with these, before them.
+  /// - Parameter more: Runs statements that are sent in the same pipeline, before these.
   func apply(_ changes: RegistrationChanges, after more: () throws -> Void = {}) throws {
     for new in changes.new {
       tally.addRegistrations(1, hub: new.place.hub, platform: new.content.platform)

@@ -45,15 +45,15 @@ extension PostgresHubStore: SubjectStore {
   }
 }
 
-/// Knows the version of hubs, policies and credentials, which every node that changes them raises.
+/// Caches the version of hubs, policies and credentials, which every node that changes them raises.
 ///
-/// Asked with every request: this process's changes show at once, those of others within
+/// Asked with every request: changes of this process are visible at once, those of others within
 /// ``interval``.
 final class DirectoryMark: Sendable {
   private struct State {
     var version: Int?
     var nextLook = ContinuousClock.now
-    /// Rises with each change of this process: what was read before does not count.
+    /// Rises with each change of this process, and invalidates a version that was read before.
     var changes = 0
   }
 
@@ -61,7 +61,7 @@ final class DirectoryMark: Sendable {
 
   private static let interval = Duration.milliseconds(100)
 
-  /// Looks again when next asked.
+  /// Reads the version again when next asked.
   func look() {
     state.withLock { state in
       state.version = nil
@@ -69,7 +69,8 @@ final class DirectoryMark: Sendable {
     }
   }
 
-  /// - Returns: The version, when it need not be read; and what ``note(_:readAfter:)`` is told.
+  /// - Returns: The version, unless it must be read; and the value to pass to
+  ///   ``note(_:readAfter:)``.
   fileprivate func known() -> (version: Int?, changes: Int) {
     state.withLock { ($0.nextLook > .now ? $0.version : nil, $0.changes) }
   }
@@ -111,8 +112,9 @@ extension PostgresHubStore {
     try await engine.documents.read(bytes: bytes, work)
   }
 
-  /// How the database and this node are. A fault counts until something works again: of a node its
-  /// heartbeat, which nobody who asks waits for; in another process that is tried here.
+  /// The condition of the database and of this node. A fault counts until something works again. In
+  /// a node the heartbeat tries, and callers do not wait for it; in another process this call
+  /// tries.
   package func condition() async -> StoreCondition {
     guard !engine.shared.isClosing.load(ordering: .relaxed) else {
       return .unavailable(reason: StoreError.closed.description)
@@ -122,7 +124,7 @@ extension PostgresHubStore {
         try session.first("SELECT 1")
       }
     }
-    // Those that wait are told even when no other request comes.
+    // Waiting work is refused even when no other request comes.
     do { try engine.refuseIfHung() } catch {
       return engine.shared.health.condition ?? .unavailable(reason: "\(error)")
     }
@@ -130,7 +132,7 @@ extension PostgresHubStore {
     return heart?.trouble.map { .leaseLost(reason: $0) } ?? .healthy
   }
 
-  /// Something that an operator should look at now; `nil` as a rule.
+  /// A condition that an operator should look at now; usually `nil`.
   package var lockWarning: StoreWarning? {
     guard engine.shared.health.hasWaitedForLocks else { return nil }
     return StoreWarning(
@@ -148,7 +150,7 @@ extension PostgresHubStore {
     }
   }
 
-  /// What an operator should know of the way the database is set up and reached.
+  /// Warnings to operators about the configuration of the database and of the connection to it.
   package func warnings() async throws -> [StoreWarning] {
     let options = engine.shared.options
     return try await read { session in
@@ -159,8 +161,8 @@ extension PostgresHubStore {
     }
   }
 
-  /// How many connections of clients the server has, and how many it may have beside those that it
-  /// keeps for its administrator.
+  /// Number of client connections of the server, and the limit without those reserved for
+  /// superusers.
   package func connections() async throws -> (used: Int, limit: Int, version: String) {
     try await read { session in
       let row = try session.connection.statement(
@@ -176,16 +178,16 @@ extension PostgresHubStore {
   }
 }
 
-/// What an operator should know of a database that is open.
+/// A warning to operators about an open database.
 package struct StoreWarning: Hashable, Sendable {
-  /// As in the report of the health.
+  /// The code in the health report.
   package let code: String
-  /// Says what to set.
+  /// Says which setting to change.
   package let text: String
 }
 
 extension PostgresSession {
-  /// `nil` when a commit that was answered survives the loss of the server.
+  /// `nil` when an acknowledged commit survives the loss of the server.
   fileprivate func durabilityWarning() throws -> StoreWarning? {
     let row = try connection.statement(
       """
@@ -211,8 +213,8 @@ extension PostgresSession {
     return StoreWarning(code: "database-not-synchronous", text: text)
   }
 
-  /// A statement that looks into all slots locks each of their tables and indexes. When the
-  /// server's table of locks is full, statements fail, those of other programs as well.
+  /// A statement over all slots locks each of their tables and indexes. When the server's lock
+  /// table is full, statements fail, those of other programs included.
   fileprivate func lockWarning(_ options: PostgresHubStore.Options) throws -> StoreWarning? {
     let row = try connection.statement(
       """
@@ -224,7 +226,7 @@ extension PostgresSession {
         current_setting('max_connections')::int8 + current_setting('max_prepared_transactions')::int8
       """)
     guard try row.step() else { return nil }
-    // There may be none yet.
+    // There may be no nodes yet.
     let nodes = max(1, row.integer(1))
     let needed = nodes * options.locks(onRelations: row.integer(0))
     let (limit, places) = (row.integer(2), max(1, row.integer(3)))
@@ -256,8 +258,8 @@ extension PostgresSession {
 }
 
 extension PostgresHubStore.Options {
-  /// The most locks that a node has at once.
-  /// - Parameter relations: How many tables and indexes a statement for all slots locks.
+  /// Maximum number of locks that a node holds at once.
+  /// - Parameter relations: Number of tables and indexes that a statement over all slots locks.
   func locks(onRelations relations: Int64) -> Int64 {
     Int64(writers + readers + batchWriters) * relations
       + Int64(batchWriters * PostgresSession.lockLimit)

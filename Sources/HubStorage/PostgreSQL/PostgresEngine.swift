@@ -2,10 +2,11 @@ import HubCore
 import SQLDatabase
 import Synchronization
 
-/// A database that is open: threads with a connection each, and what they share.
+/// An open database: threads with a connection each, and their shared state.
 ///
-/// Installations are what a hub writes most: all that waits when one of their threads is free
-/// shares a transaction. Everything else is written by other threads, each piece in its own.
+/// Installations are the most frequent writes of a hub: all that are waiting when one of their
+/// threads is free share a transaction. Other writes are done by other threads, each in a
+/// transaction of its own.
 final class PostgresEngine: Sendable {
   typealias Options = PostgresHubStore.Options
 
@@ -91,7 +92,7 @@ final class PostgresEngine: Sendable {
     }
   }
 
-  /// Carries what the first thread finds to the task that opens the store.
+  /// Carries the results of the first thread to the task that opens the store.
   private final class Opened: Sendable {
     let shared = Mutex<PostgresShared?>(nil)
   }
@@ -123,10 +124,10 @@ final class PostgresEngine: Sendable {
     writers.counts + batches.counts + readers.counts + documents.counts
   }
 
-  /// After two leases without any success a database that takes connections and answers nothing is
-  /// given up: work that waits is refused, and more of it, until a heartbeat comes through.
+  /// A database that accepts connections but has not replied for two leases is given up: waiting
+  /// and new work is refused until a heartbeat succeeds.
   ///
-  /// - Throws: When the database hangs. In a process without a heartbeat, silence tells nothing.
+  /// - Throws: When the database hangs. In a process without a heartbeat, silence proves nothing.
   func refuseIfHung() throws {
     guard let heart = shared.heart.withLock({ $0 }), heart.isBeating,
       shared.health.silence > heart.lease * 2
@@ -150,18 +151,18 @@ final class PostgresEngine: Sendable {
   }
 }
 
-/// A piece of work for a thread that has a connection, and the task that waits for it.
+/// A unit of work for a thread with a connection, and the task that waits for it.
 struct PostgresWork: Sendable {
   enum Kind: Sendable {
     /// In a transaction that writes.
     case writing
     /// In a transaction that sees one state of the database.
     case reading
-    /// Each statement for itself.
+    /// Each statement on its own, outside a transaction.
     case single
   }
 
-  /// As ``UnclearCommit``, with what resumes the waiting task.
+  /// As ``UnclearCommit``, with a closure that resumes the waiting task.
   enum Look: Sendable {
     case refuse
     case again
@@ -171,7 +172,7 @@ struct PostgresWork: Sendable {
 
   let kind: Kind
   let unclear: Look
-  /// Does the work and returns what resumes the waiting task with its result.
+  /// Does the work and returns a closure that resumes the waiting task with its result.
   let run: @Sendable (PostgresSession) throws -> @Sendable () -> Void
   let fail: @Sendable (any Error) -> Void
 }

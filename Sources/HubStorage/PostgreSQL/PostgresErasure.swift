@@ -4,15 +4,15 @@ import SQLDatabase
 import Wire
 
 extension PostgresHubStore {
-  /// How many devices a transaction takes: each costs the server a lock, and others wait for them.
+  /// Number of devices in a transaction: each costs the server a lock, and others wait for them.
   private static let erasureSlice = 200
 
-  /// One that ends early goes on when it is called again.
+  /// An erasure that ends early can be continued by calling it again.
   package func eraseUser(_ userID: String, hub: Hub.ID) async throws -> UserErasure {
     let (devices, notifications, found) = try await read { session in
       try session.belongings(of: userID, hub: hub)
     }
-    // First: some are known to be the user's by tags that go with the devices.
+    // Notifications first: some are recognised by tags that are deleted with the devices.
     var erasure = try await write { session in
       try session.lockHub(hub)
       try session.requireHub(hub)
@@ -37,8 +37,8 @@ extension PostgresSession {
   /// An installation: the number of its row, and its id.
   typealias Device = (number: Int64, id: String)
 
-  /// What there is of a user: the devices, the numbers of notifications that were for this user
-  /// alone, and how many tags and templates nobody else has.
+  /// Everything that belongs to a user: the devices, the numbers of notifications that were for
+  /// this user alone, and the number of tags and templates that nobody else has.
   fileprivate func belongings(
     of user: String, hub: Hub.ID
   ) throws -> ([Device], notifications: [Int64], own: (tags: Int, templates: Int)) {
@@ -51,8 +51,8 @@ extension PostgresSession {
     )
   }
 
-  /// Deletes devices that are still the user's, and what is kept about them.
-  /// - Returns: How many, and how many rows that told of them.
+  /// Deletes devices that still belong to the user, and everything stored about them.
+  /// - Returns: The number of devices, and of rows about them.
   func erase(
     devices: [Device], of user: String, hub: Hub.ID
   ) throws -> (installations: Int, deviceRecords: Int) {
@@ -60,11 +60,11 @@ extension PostgresSession {
       devices.map {
         DeviceLock.device(hub: hub, hash: PreparedInstallation.hash($0.id.foldingCapitals))
       })
-    // As it is now that nobody else writes them.
+    // Read again, now that the locks exclude other writers.
     let installations = try installations(ofUser: user, hub: hub, among: devices.map(\.number))
     let numbers = installations.map(\.number)
     let registrations = try registrationRows(ofInstallations: numbers.map { (hub, $0) })
-    // In the failures of a direct send the number is that of a target.
+    // In failures of a direct send this column is the number of a target.
     let records = try execute(
       """
       DELETE FROM notification_failure f USING notification n
@@ -72,12 +72,12 @@ extension PostgresSession {
         AND (f.registration = ANY(?2::int8[]) OR f.installation = ANY(?3::text[]))
       """, hub, PostgresArray.int8(registrations.map(\.number)),
       PostgresArray.text(installations.map(\.id)))
-    // A retry without a registration counts as a channel that has gone, and is not sent.
+    // A retry without a registration counts as a channel that is gone, and is not sent.
     try deleteInstallations(numbers.map { (hub, $0) })
     return (numbers.count, records)
   }
 
-  /// - Parameter notifications: Numbers.
+  /// - Parameter notifications: The numbers of notifications.
   func erase(notifications: [Int64]) throws -> UserErasure {
     var erasure = UserErasure(installations: 0, schedules: 0, notifications: 0, deviceRecords: 0)
     for number in notifications {
@@ -85,8 +85,9 @@ extension PostgresSession {
         (day: $0.integer(0), isScheduled: $0.text(1) == NotificationState.scheduled.rawValue)
       }
       guard let (day, isScheduled) = found.first else { continue }
-      // The row of the work first: who delivers it meanwhile has lost its lease. Who releases it
-      // meanwhile is waited for at its own row, and has made new work by then.
+      // The row of the work is deleted first: a node that is delivering it loses its lease. A node
+      // that is releasing it is waited for at the notification's row, and has created new work by
+      // then.
       try execute("DELETE FROM work WHERE notification = ?1", number)
       let count = try execute("DELETE FROM notification WHERE id = ?1", number)
       for table in ["work", "notification_count", "notification_target", "retry", "kept_outcome"] {
@@ -101,7 +102,7 @@ extension PostgresSession {
   }
 
   /// The numbers of notifications that can reach nobody but a user.
-  /// - Parameter tags: Those that only the user's devices have.
+  /// - Parameter tags: Tags that only the user's devices have.
   private func notifications(
     onlyFor userID: String, _ devices: [Device], tags: [String], hub: Hub.ID
   ) throws -> [Int64] {
@@ -116,8 +117,8 @@ extension PostgresSession {
     }
     let handles = try registrationRows(ofInstallations: devices.map { (hub, $0.number) })
       .map(\.handle)
-    // Looks at the targets of all direct sends: an index on handles would cost each of them more
-    // than the rare erasure.
+    // Reads the targets of all direct sends: an index on handles would cost each of them more than
+    // the rare erasure.
     return try found
       + connection.numbers(
         """
@@ -130,7 +131,7 @@ extension PostgresSession {
         """, hub, PostgresArray.text(handles))
   }
 
-  /// The tags of installations that no other device carries.
+  /// The tags of installations that no other device has.
   private func ownTags(ofInstallations numbers: [Int64], hub: Hub.ID) throws -> [String] {
     try connection.rows(
       """
@@ -146,8 +147,8 @@ extension PostgresSession {
     ) { $0.text(0) }
   }
 
-  /// How many templates of installations no other device has. Looks at all registrations of the
-  /// hub, which have no index on their templates.
+  /// Number of templates of installations that no other device has. Reads all registrations of the
+  /// hub, because there is no index on their templates.
   private func ownTemplates(ofInstallations numbers: [Int64], hub: Hub.ID) throws -> Int {
     guard !numbers.isEmpty else { return 0 }
     return Int(

@@ -1,12 +1,12 @@
 import HubCore
 import SQLDatabase
 
-/// A row of `registration_handle`: that a registration has a handle.
+/// A row of `registration_handle`: a registration has a handle.
 struct HandleRow {
   let hub: Hub.ID
-  /// Of the handle.
+  /// The hash of the handle.
   let hash: Int64
-  /// The registration.
+  /// The number of the registration.
   let number: RegistrationID
   var isNative = false
 }
@@ -18,7 +18,7 @@ extension HandleRow {
   }
 }
 
-/// Which registrations have a handle, in whatever slots they stand.
+/// Finds the registrations that have a handle, in any slot.
 extension PostgresSession {
   /// The rows of `registration`, called `r`, that have a handle, joined to those of
   /// `registration_handle`, called `h`.
@@ -53,7 +53,7 @@ extension PostgresSession {
     try row.run()
   }
 
-  /// Notes that registrations have other handles than before, or have become native or not.
+  /// Records changed handles, and registrations that have become native or ceased to be.
   func changeHandles(_ changes: [(old: HandleRow, hash: Int64, isNative: Bool)]) throws {
     let changes = changes.filter { $0.old.hash != $0.hash || $0.old.isNative != $0.isNative }
     guard !changes.isEmpty else { return }
@@ -79,12 +79,12 @@ extension PostgresSession {
     try statement.bind(PostgresArray.int8(rows.map(\.number)), at: 4)
   }
 
-  /// Marks the native registrations of handles that more than one has, which is looked at once a
-  /// handle has got more. It reads, so it cannot be part of a pipeline.
+  /// Marks the native registrations of handles that more than one has; called once registrations
+  /// have gained a handle. It reads, so it cannot be part of a pipeline.
   ///
-  /// Where two or more had the handle before, they are marked already: a device that thousands have
-  /// registered costs no more than others.
-  /// - Parameter gained: What has its handle since; only those that are native count.
+  /// If two or more had the handle before, they are already marked: a device that is registered
+  /// thousands of times costs no more than others.
+  /// - Parameter gained: Registrations that have gained a handle; only native ones count.
   func markShared(_ gained: [HandleRow]) throws {
     let groups = Dictionary(grouping: gained.filter(\.isNative)) {
       RegistrationChanges.DeviceHandle(hub: $0.hub, hash: $0.hash)

@@ -2,38 +2,39 @@ import HubCore
 package import SQLDatabase
 
 /// The engine of a hub that runs on several nodes: one PostgreSQL database, of which each node is a
-/// client. Expressions of tags are evaluated there, in SQL; no node keeps what another may change.
+/// client. Tag expressions are evaluated there, in SQL; no node caches anything that another may
+/// change.
 ///
-/// What it keeps stands beside this file, a file for each subject as in `Subjects` for SQLite.
+/// Its subjects are in files beside this one, as in `Subjects` for SQLite.
 package struct PostgresHubStore: HubStore {
   package struct Options: Sendable {
-    /// Into how many parts devices are cut, as a power of two up to 256. It counts when the
-    /// database is made, and is fixed from then on.
+    /// Number of slots that devices are divided into, a power of two up to 256. It takes effect
+    /// when the database is created, and is fixed from then on.
     package var slots = 16
     /// Connections that write installations, many in a transaction.
     package var batchWriters = 2
-    /// The installations that share a transaction: the work of others waits for that.
+    /// Maximum size of a transaction of installations: other work waits for it.
     package var batch = JobGroup(jobs: 128, rows: 4_096, bytes: 4 << 20)
     /// Connections for all other writes, each in a transaction of its own.
     package var writers = 4
     package var readers = 4
-    /// How much work may wait for connections that write.
+    /// Limits on the work that waits for a connection for writing.
     package var limits = JobLimits()
-    /// The most installations that are read for one page of a list with a filter.
+    /// Maximum number of installations read for one page of a filtered list.
     package var stretch = 5_000
-    /// How long an audience is counted, before what is counted tells about the rest.
+    /// Time limit for counting an audience, after which the rest is extrapolated.
     package var countTime = Duration.seconds(1)
-    /// How long work waits for a database that has gone away, before it is refused.
+    /// Maximum time that work waits for an unreachable database before it is refused.
     package var patience = Duration.seconds(5)
-    /// How long an answer to a statement is waited for, before its connection counts as lost: longer
-    /// than any takes on a server that works. There is no limit while tables are changed, and none
-    /// (`nil`) for those of a move, which may count whole tables.
+    /// Time limit for the reply to a statement, after which its connection counts as lost: longer
+    /// than any statement takes on a working server. There is no limit while tables are changed,
+    /// and none (`nil`) for statements of a move, which may count whole tables.
     package var answerTime: Duration? = .seconds(60)
-    /// Whether a database of an older version is brought up to date.
+    /// Whether a database of an older version is migrated.
     package var mayMigrate = true
-    /// Whether it may be the target of a move that is not finished, which nobody else can open.
+    /// Whether it may be the target of an unfinished move, which nobody else can open.
     package var takesMove = false
-    /// Steps of the schema after this version's, for tests of upgrades.
+    /// Schema steps after this version's, for tests of upgrades.
     var laterSteps: [Migration] = []
 
     package init() {}
@@ -42,9 +43,9 @@ package struct PostgresHubStore: HubStore {
   let engine: PostgresEngine
   private let interceptor: (any StoreInterceptor)?
 
-  /// Connects, and brings the schema up to date; an empty database is given one.
+  /// Connects, and migrates the schema; an empty database is given one.
   ///
-  /// - Parameter address: As ``PostgresConnection`` takes it.
+  /// - Parameter address: An address as ``PostgresConnection`` takes it.
   /// - Throws: ``StoreError``, whose text says what to do.
   package static func open(
     address: String, sealing: any SecretSealing, options: Options = Options()
@@ -54,20 +55,20 @@ package struct PostgresHubStore: HubStore {
       interceptor: nil)
   }
 
-  /// Into how many parts its devices are cut; see ``Options/slots``.
+  /// Number of slots that its devices are divided into; see ``Options/slots``.
   package var slots: Int { engine.shared.slots.count }
 
-  /// The same open store, with something in front of every call, for tests.
+  /// The same open store with an interceptor in front of every call, for tests.
   package func intercepted(by interceptor: any StoreInterceptor) -> PostgresHubStore {
     PostgresHubStore(engine: engine, interceptor: interceptor)
   }
 
   // MARK: Work
 
-  /// Does `body` in a transaction; returns once it is durable. `body` is called again when other
-  /// transactions were in its way, or the connection was lost before its commit.
+  /// Runs `body` in a transaction; returns once it is durable. `body` is called again after a
+  /// conflict with other transactions, or when the connection was lost before the commit.
   ///
-  /// - Parameter unclear: What to do when the connection was lost while it was being committed.
+  /// - Parameter unclear: The behaviour when the connection is lost during the commit.
   func write<Value: Sendable>(
     _ call: String = #function, as label: JobLabel = .asked(),
     ifUnclear unclear: UnclearCommit<Value> = .mark,
@@ -78,7 +79,7 @@ package struct PostgresHubStore: HubStore {
     }
   }
 
-  /// Does `body` in a transaction, so that it sees one state of the database throughout.
+  /// Runs `body` in a transaction, so that it sees one state of the database throughout.
   func read<Value: Sendable>(
     _ call: String = #function, as label: JobLabel = .asked(),
     _ body: @escaping @Sendable (PostgresSession) throws -> Value
@@ -88,7 +89,7 @@ package struct PostgresHubStore: HubStore {
     }
   }
 
-  /// Does `body` without a transaction: each statement sees the state of its moment.
+  /// Runs `body` without a transaction: each statement sees the state of its moment.
   func readFreely<Value: Sendable>(
     _ call: String = #function, as label: JobLabel = .asked(),
     _ body: @escaping @Sendable (PostgresSession) throws -> Value
@@ -98,12 +99,12 @@ package struct PostgresHubStore: HubStore {
     }
   }
 
-  /// Lets the interceptor have its say.
+  /// Calls the interceptor.
   func intercepted<Value: Sendable>(
     _ call: String, _ body: @Sendable () async throws -> Value
   ) async throws -> Value {
     try engine.refuseIfHung()
-    // Its statements are of tables that are not there any more in that form.
+    // Its statements expect tables that no longer have that form.
     if let newer = heart?.newerVersion {
       throw StoreError.newerSchema(found: newer, known: engine.shared.version)
     }
@@ -117,16 +118,16 @@ package struct PostgresHubStore: HubStore {
   }
 }
 
-/// What to do when the connection was lost while a transaction was being committed, so that nobody
-/// knows whether it was.
+/// The behaviour when the connection is lost during a commit, so that its outcome is unknown.
 enum UnclearCommit<Value: Sendable>: Sendable {
-  /// The caller is told that it is not known.
+  /// Tells the caller that the outcome is unknown.
   case refuse
-  /// Doing it a second time changes nothing.
+  /// Repeats the work, which is idempotent.
   case again
-  /// The transaction writes a mark, by which the next connection finds out; see `commit_mark`.
+  /// Writes a mark in the transaction, by which the next connection finds out; see `commit_mark`.
   case mark
-  /// Looks, on a new connection, whether it was; `nil` when it was not, and is to be done again.
-  /// The lost transaction may still be ending: the work itself must meet it at a row or a key.
+  /// Checks on a new connection whether it was committed; `nil` means that it was not, and is
+  /// repeated. The lost transaction may still be ending: the work itself must conflict with it on a
+  /// row or a key.
   case look(@Sendable (PostgresSession) throws -> Value?)
 }

@@ -81,7 +81,7 @@ struct InstallationWork: Sendable {
   let fail: @Sendable (any Error) -> Void
 }
 
-/// An installation with all that can be computed before a thread that writes has its turn.
+/// An installation with everything that can be computed before a writing thread takes it.
 struct InstallationContent: Sendable {
   let hub: Hub.ID
   let id: String
@@ -96,7 +96,7 @@ struct InstallationContent: Sendable {
   let registrations: [RegistrationContent]
   /// Milliseconds since 1970.
   let at: Int64
-  /// How it waits for its turn.
+  /// The label under which it queues.
   let label: JobLabel
 
   init(
@@ -143,7 +143,7 @@ extension PostgresSession {
     return PostgresInstallationRow(number: row.integer(0), fingerprint: row.integer(1))
   }
 
-  /// The installation of a number.
+  /// The installation with a number.
   func installation(_ number: Int64, hub: Hub.ID) throws -> Installation? {
     let row = try connection.statement(
       "SELECT public_id, document FROM installation WHERE hub = ?1 AND slot = ?2 AND id = ?3", hub,
@@ -154,12 +154,12 @@ extension PostgresSession {
 
   // MARK: Batches
 
-  /// How many locks a transaction takes that could as well be two: the server's table of locks has
-  /// room for some 6000, which all hubs and nodes share.
+  /// Maximum number of locks in a transaction that could be split: the server's lock table has room
+  /// for some 6000, which all hubs and nodes share.
   static let lockLimit = 512
 
-  /// Writes all that was waiting in as few transactions as its locks allow; the callers are resumed
-  /// once theirs is durable.
+  /// Writes all waiting installations in as few transactions as the lock limit allows; the callers
+  /// are resumed once theirs is durable.
   func perform(_ works: [InstallationWork]) {
     var batch: [InstallationWork] = []
     var locks: Set<Int64> = []
@@ -175,7 +175,7 @@ extension PostgresSession {
     if !batch.isEmpty { performTogether(batch) }
   }
 
-  /// When it fails each is written for itself, so that one cannot spoil the others.
+  /// Writes a batch. If it fails, each is written on its own, so that one cannot fail the others.
   private func performTogether(_ works: [InstallationWork]) {
     do {
       try retrying(unclear: .again) {
@@ -202,15 +202,15 @@ extension PostgresSession {
     }
   }
 
-  /// Creates or replaces; of those that have not changed it only notes that they were seen.
+  /// Creates or replaces installations; of unchanged ones it only records that they were seen.
   ///
-  /// - Parameter present: The hubs that there are.
-  /// - Returns: Why some are refused, by their places.
+  /// - Parameter present: The existing hubs.
+  /// - Returns: The errors of those that are refused, by their indexes.
   private func put(
     _ all: [InstallationContent], to present: Set<Hub.ID>
   ) throws -> [Int: StoreError] {
     var refused: [Int: StoreError] = [:]
-    // One device may come more than once: each round has it once.
+    // A device may occur more than once, so each round takes it once.
     var rest = Array(all.indices)
     while !rest.isEmpty {
       var round: [InstallationContent] = []
@@ -252,11 +252,11 @@ extension PostgresSession {
       }
     }
     try confirm(same)
-    // The apps have registered again: nothing of before comes back.
+    // The apps have registered again, so nothing removed before is restored.
     try write(other, forgettingRemoved: true)
   }
 
-  /// The rows of installations, in their order.
+  /// The rows of installations, in the order of the argument.
   private func installationRows(
     of round: [InstallationContent]
   ) throws -> [PostgresInstallationRow?] {
@@ -289,7 +289,7 @@ extension PostgresSession {
   }
 
   /// Writes installations, each at most once, and derives their registrations.
-  /// - Parameter forgettingRemoved: Whether what was removed of them stays away from now on.
+  /// - Parameter forgettingRemoved: Whether their removed registrations can no longer be restored.
   func write(
     _ contents: [(content: InstallationContent, row: PostgresInstallationRow?)],
     forgettingRemoved: Bool
@@ -374,7 +374,7 @@ extension PostgresSession {
       PostgresArray.int8(changed.map(\.content.expiresAt)))
   }
 
-  /// Deletes installations with their registrations, and what of those could be brought back.
+  /// Deletes installations with their registrations, and the removed ones that could be restored.
   func deleteInstallations(_ numbers: [(hub: Hub.ID, number: Int64)]) throws {
     guard !numbers.isEmpty else { return }
     var changes = RegistrationChanges()
@@ -394,7 +394,7 @@ extension PostgresSession {
 
   // MARK: Lists
 
-  /// The next installations for which a filter is true, in the order of their numbers.
+  /// The next installations that match a filter, in the order of their numbers.
   func installations(
     _ filter: InstallationFilter, hub: Hub.ID, after: InstallationPosition?, limit: Int
   ) throws -> InstallationPage {
@@ -402,7 +402,7 @@ extension PostgresSession {
     var cursor = after ?? 0
     var page = InstallationPage()
     let stretch = shared.options.stretch
-    // One more tells whether there are more.
+    // One more than needed tells whether there are more.
     let candidates: [Int64]
     if let user = filter.userID {
       candidates = try connection.numbers(

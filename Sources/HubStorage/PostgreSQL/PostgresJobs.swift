@@ -2,7 +2,7 @@ package import Foundation
 package import HubCore
 import SQLDatabase
 
-/// Jobs belong to the node that does them; others take them over when it is gone.
+/// Jobs belong to the node that runs them; others take them over when it is gone.
 extension PostgresHubStore {
   package func addJob(_ job: HubJob, forgetting limit: Date) async throws {
     let node = heart?.livingID
@@ -15,7 +15,7 @@ extension PostgresHubStore {
     }
   }
 
-  /// - Throws: ``StoreError/leaseLost`` when another node has the job by now.
+  /// - Throws: ``StoreError/leaseLost`` when the job is now owned by another node.
   package func updateJob(_ job: HubJob) async throws {
     let node = heart?.id
     try await write(ifUnclear: .again) { session in
@@ -28,7 +28,7 @@ extension PostgresHubStore {
     }
   }
 
-  /// Those that no living node has; from here on they are this node's.
+  /// The unfinished jobs that no living node owns; this node becomes their owner.
   package func unfinishedJobs() async throws -> [HubJob] {
     guard let heart else {
       return try await read { try $0.jobs("WHERE ended_at IS NULL ORDER BY created_at") }

@@ -3,23 +3,24 @@ package import HubCore
 import SQLDatabase
 import Synchronization
 
-/// A process that works on a database, as the others see it.
+/// A process that works on a database, as others see it.
 package struct StoreNode: Hashable, Sendable {
-  /// The database's number for it; a process that comes back after its leases have ended has
+  /// The id that the database has assigned; a process that returns after its leases have ended gets
   /// another.
   package var id: Int64 = 0
-  /// The machine's name, as a rule.
+  /// Usually the machine's host name.
   package var name: String
-  /// Where it listens; empty when it does not.
+  /// The address on which it listens; empty when it does not.
   package var address = ""
   package var version = ""
   package var startedAt = Date.distantPast
-  /// How far its last heartbeat is away, in seconds, by the clock of the database: for people, and
-  /// for those who have no time to watch it.
+  /// Seconds since its last heartbeat, by the clock of the database: for display, and for callers
+  /// that cannot watch the node for a while.
   package var silence: TimeInterval = 0
-  /// After so many seconds of silence others take over what it has; it beats five times as often.
+  /// After so many seconds of silence others take over its work; heartbeats are five times as
+  /// frequent.
   package var lease: TimeInterval
-  /// Another node has seen no heartbeat of it for that long: it does not come back under its number.
+  /// Whether another node has seen no heartbeat for a lease. It does not return under its id.
   package var isDead = false
 
   package init(
@@ -33,26 +34,27 @@ package struct StoreNode: Hashable, Sendable {
   }
 
   package static let usualLease: TimeInterval = 10
-  /// At a glance: where no other node is left to tell that it is dead, its silence has to. See
+  /// A quick estimate: where no other node is left to declare it dead, its silence must do. See
   /// ``PostgresHubStore/livingNodes()``.
   package var isAlive: Bool { !isDead && silence < lease }
 }
 
-/// This process as a node: tells the database every two seconds that it lives, or five times in
-/// another lease, and looks which of the others do. See ``NodeLease`` for how that is judged.
+/// This process as a node: sends a heartbeat to the database every two seconds, or five times in
+/// another lease, and watches which of the others are alive. See ``NodeLease`` for the rules.
 final class NodeHeart: Sendable {
   private struct State {
     var node: StoreNode
     var isStopping = false
     var lease: NodeLease
-    /// A newer node has changed the database so that this one must not work with it: its version.
+    /// Set when a newer node has changed the database so that this one must not use it: its
+    /// version.
     var newerVersion: Int?
   }
 
   private let state: Mutex<State>
   private let beats = JobQueue<PostgresWork>()
   private let engine: PostgresEngine
-  /// Of this machine. Its time of day counts for nothing here.
+  /// The clock of this machine, whose time of day is not used here.
   private let clock = HubClock.system
   private let beating = Mutex<Task<Void, Never>?>(nil)
 
@@ -69,13 +71,13 @@ final class NodeHeart: Sendable {
     beats.closeWithoutWaiting()
   }
 
-  /// Makes the node known and keeps telling of it. It has a connection of its own, so that a
-  /// heartbeat does not wait for other work.
+  /// Registers the node and begins its heartbeats. They have a connection of their own, so that
+  /// they do not wait for other work.
   func start() async throws {
     let shared = engine.shared
     try await beats.startThread(
       named: "hub store heartbeat", batch: 1,
-      // A heartbeat that waits for half a lease is better tried again on another connection.
+      // A heartbeat that waits for half a lease is better retried on another connection.
       open: { [lease] in
         let answerTime = min(lease / 2, shared.options.answerTime ?? lease / 2)
         return try PostgresSession(
@@ -84,18 +86,19 @@ final class NodeHeart: Sendable {
       work: { works, session in for work in works { session.perform(work) } },
       end: { $0.connection.close() })
     try await beat()
-    // Ahead of pushes and requests: where all cores are busy, its lease would end behind them.
+    // Above pushes and requests in priority: when all cores are busy, its lease would end behind
+    // them.
     let task = Task(priority: .high) { [weak self, clock, interval = lease / 5] in
       while !Task.isCancelled {
         do { try await clock.sleep(interval) } catch { return }
-        // What fails shows in the store's condition; the next beat is another try.
+        // A failure is visible in the store's condition; the next heartbeat is another attempt.
         try? await self?.beat()
       }
     }
     beating.withLock { $0 = task }
   }
 
-  /// Tells the database now that this node lives, and what it finds about others and the clock.
+  /// Sends a heartbeat, with its findings about other nodes and the clock.
   func beat() async throws {
     let known: StoreNode? = state.withLock { state in
       guard !state.isStopping else { return nil }
@@ -110,13 +113,13 @@ final class NodeHeart: Sendable {
       let newer = try PostgresSchema.versionBeyond(version, session.connection)
       self?.state.withLock { $0.newerVersion = newer }
       if let newer { throw StoreError.newerSchema(found: newer, known: version) }
-      // A node that comes while the master key is replaced is seen by who replaces it, or sees the
-      // new one.
+      // A node that joins while the master key is replaced is either seen by the process that
+      // replaces it, or sees the new one.
       let beat = try session.connection.beat(node, keys: session.sealing.keys(), clock) {
         _ = try session.sealingKey(session.sql.dialect.sharingRows)
       }
       if let step = self?.state.withLock({ $0.lease.step(in: beat.reading, as: beat.id) }) {
-        // Of several nodes that see the same step one tells of it.
+        // Of several nodes that see the same clock step, one records it.
         let told = beat.reading.steps
         try session.execute(
           "UPDATE store_state SET clock_steps = ?1 WHERE clock_steps = ?2", told + step, told)
@@ -135,7 +138,7 @@ final class NodeHeart: Sendable {
     try await engine.perform(.writing, on: beats, ifUnclear: .again, body)
   }
 
-  /// Leaves: others take what this node had.
+  /// Leaves: others take over this node's work.
   func stop() async {
     let id = state.withLock { state in
       state.isStopping = true
@@ -150,12 +153,12 @@ final class NodeHeart: Sendable {
     await beats.close()
   }
 
-  /// Its number, whether or not the database has heard of it in time.
+  /// Its id, whether or not the database has received a heartbeat in time.
   var id: Int64 { state.withLock { $0.lease.id } }
 
   var isBeating: Bool { state.withLock { !$0.isStopping } }
 
-  /// The version of the database that this node must not work with; `nil` as a rule.
+  /// The database version that this node must not use; usually `nil`.
   var newerVersion: Int? { state.withLock { $0.newerVersion } }
 
   /// `nil` when its leases may have ended, or it does not know the time yet: it must not claim
@@ -167,7 +170,7 @@ final class NodeHeart: Sendable {
     }
   }
 
-  /// What those who ask after the node's health are told; `nil` while all is well.
+  /// The reason that this node is unhealthy, for health checks; `nil` while all is well.
   var trouble: String? {
     state.withLock { state in
       guard !state.isStopping else { return nil }
@@ -183,16 +186,16 @@ final class NodeHeart: Sendable {
     }
   }
 
-  /// For tests: as if the database had last heard of it so much longer ago.
+  /// For tests: behaves as if the last heartbeat were this much older.
   func loseTime(_ duration: Duration) {
     state.withLock { $0.lease.loseTime(duration / .seconds(1)) }
   }
 
   /// The database's time of day.
   var now: Date? { state.withLock { $0.lease.now(at: clock.steady()) } }
-  /// Whether ``steady`` is that of the other nodes.
+  /// Whether ``steady`` agrees with that of the other nodes.
   var isSettled: Bool { state.withLock { $0.lease.isSettled } }
-  /// The time that nodes share and nobody sets.
+  /// The monotonic time that nodes share.
   var steady: Date? { state.withLock { $0.lease.steady(at: clock.steady()) } }
 
   /// See ``NodeLease/lostClaims(at:)``.
@@ -208,14 +211,14 @@ final class NodeHeart: Sendable {
 }
 
 extension SQLConnection {
-  /// True for the row of a node, called so, that no other has found dead.
+  /// True for the row of a node with this alias that no other has declared dead.
   static func isAlive(_ node: String) -> String { "\(node).is_dead = 0" }
 
-  /// Records a node's heartbeat; one that has been found dead gets a new number.
+  /// Records a node's heartbeat; one that has been declared dead gets a new id.
   /// - Parameters:
   ///   - keys: The ids of the master keys that it has.
-  ///   - clock: Of this machine.
-  ///   - mayJoin: Throws when it is to get no number.
+  ///   - clock: The clock of this machine.
+  ///   - mayJoin: Throws when it must not get an id.
   /// - Returns: Its number, the database's clock, and the other nodes that live.
   fileprivate func beat(
     _ node: StoreNode, keys: [String], _ clock: HubClock, mayJoin: () throws -> Void
@@ -225,7 +228,7 @@ extension SQLConnection {
     let before = clock.steady()
     let row = try statement("SELECT \(Self.databaseTime), clock_steps FROM store_state")
     guard try row.step() else { throw StoreError.corrupt("store_state is empty") }
-    // The clock was read somewhere between the question and the answer.
+    // The clock was read at some time between the request and the reply.
     let taken = clock.steady().timeIntervalSince(before)
     let reading = NodeLease.Reading(
       local: before.addingTimeInterval(taken / 2), uncertainty: taken,
@@ -233,7 +236,7 @@ extension SQLConnection {
     return (id, reading, peers)
   }
 
-  /// - Returns: `nil` when the node is dead, whether or not somebody has taken its work.
+  /// - Returns: `nil` when the node is dead, whether or not its work has been taken over.
   private func renew(_ node: StoreNode, keys: [String]) throws -> Int64? {
     let count = try change(
       """
@@ -248,7 +251,7 @@ extension SQLConnection {
   ) throws -> Int64 {
     try mayJoin()
     try change("DELETE FROM node WHERE id = ?1", node.id)
-    // Those that have ended without an order are listed for a day.
+    // Nodes that have crashed remain listed for a day.
     try change(
       "DELETE FROM node WHERE is_dead = 1 AND heartbeat < \(Self.databaseTime) - 86400000")
     let row = try statement(
@@ -261,7 +264,7 @@ extension SQLConnection {
     return row.integer(0)
   }
 
-  /// The nodes that no other has found dead.
+  /// The nodes that no other has declared dead.
   fileprivate func peers() throws -> [NodeLease.Peer] {
     try rows("SELECT id, beats, heartbeat, lease FROM node WHERE \(Self.isAlive("node"))") {
       NodeLease.Peer(
@@ -270,14 +273,14 @@ extension SQLConnection {
     }
   }
 
-  /// One that has told meanwhile that it lives stays alive.
+  /// Declares peers dead, except those that have sent a heartbeat meanwhile.
   fileprivate func note(dead peers: [NodeLease.Peer]) throws {
     for peer in peers {
       try change("UPDATE node SET is_dead = 1 WHERE id = ?1 AND beats = ?2", peer.id, peer.beats)
     }
   }
 
-  /// Gives back what a node has.
+  /// Releases the work of a node.
   func release(_ node: Int64) throws {
     try change("UPDATE work SET owner = NULL WHERE owner = ?1 AND is_done = 0", node)
     try change("UPDATE job SET owner = NULL WHERE owner = ?1 AND ended_at IS NULL", node)
@@ -285,8 +288,8 @@ extension SQLConnection {
 }
 
 extension PostgresHubStore {
-  /// The processes that work on the database, those that have ended without an order included, as
-  /// long as they are remembered.
+  /// The processes that work on the database, including crashed ones for as long as they are
+  /// remembered.
   package func nodes() async throws -> [StoreNode] {
     try await read { session in
       try session.connection.rows(
@@ -308,8 +311,8 @@ extension PostgresHubStore {
     }
   }
 
-  /// The nodes that live, for who must not work beside one: watched until each has told so again, or
-  /// been silent for its lease, which is noted.
+  /// The living nodes, for operations that must not run beside one: watches each until it has sent
+  /// another heartbeat, or been silent for its lease, which is recorded.
   package func livingNodes() async throws -> [StoreNode] {
     let machine = HubClock.system
     var watch = NodeLease(lease: 0)
@@ -327,21 +330,21 @@ extension PostgresHubStore {
     }
   }
 
-  /// Makes this process a node: it can claim work from now on.
+  /// Makes this process a node, which can claim work from now on.
   package func join(as node: StoreNode) async throws {
     let heart = NodeHeart(node, engine: engine)
     try await heart.start()
     engine.shared.heart.withLock { $0 = heart }
   }
 
-  /// Where this node is reached, for those who list the nodes.
+  /// Publishes the address of this node for lists of nodes.
   package func publish(address: String) async throws {
     guard let heart else { return }
     heart.setAddress(address)
     try await heart.beat()
   }
 
-  /// The clock that all nodes share; in a process that is no node, the machine's.
+  /// The clock that all nodes share; in a process that is not a node, the machine's.
   package var clock: HubClock {
     let (shared, machine) = (engine.shared, HubClock.system)
     return HubClock(
@@ -349,6 +352,6 @@ extension PostgresHubStore {
       steady: { shared.heart.withLock { $0 }?.steady ?? machine.steady() }, sleep: machine.sleep)
   }
 
-  /// `nil` in a process that only looks or changes something.
+  /// `nil` in a process that is not a node.
   var heart: NodeHeart? { engine.shared.heart.withLock { $0 } }
 }

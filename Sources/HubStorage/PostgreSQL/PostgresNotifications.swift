@@ -39,15 +39,15 @@ extension PostgresHubStore {
 }
 
 extension PostgresSession {
-  /// Keeps a notification, or recognises it as a repeat.
-  /// - Parameter node: That which begins with a narrow one.
+  /// Stores a notification, or recognises it as a repeat.
+  /// - Parameter node: The node that begins with a narrow one.
   fileprivate func accept(_ submission: Submission, at node: Int64?) throws -> Acceptance {
     let record = submission.record
     if let claim = submission.idempotency, let earlier = try keep(claim, for: record) {
       return earlier
     }
     guard let number = try insert(record) else {
-      // The transaction of a lost connection has been committed after all.
+      // The transaction of a lost connection was committed after all.
       return .accepted
     }
     if record.state != .scheduled, !record.state.isFinal {
@@ -67,8 +67,8 @@ extension PostgresSession {
     return .accepted
   }
 
-  /// Keeps a key. Another node that has the same at the same moment is waited for.
-  /// - Returns: What the key says already; `nil` when it is new.
+  /// Stores an idempotency key. Waits for another node that writes the same key at this moment.
+  /// - Returns: The existing result of the key; `nil` when it is new.
   private func keep(_ claim: IdempotencyClaim, for record: NotificationRecord) throws -> Acceptance?
   {
     let isNew = try execute(
@@ -81,8 +81,7 @@ extension PostgresSession {
       """, record.hub, claim.key, claim.fingerprint, record.id.rawValue,
       claim.expiresAt.milliseconds, record.enqueuedAt.milliseconds)
     if isNew > 0 {
-      // By chance, in proportion to what comes: those whose time is over are not asked for any
-      // more.
+      // At random, in proportion to the new keys: expired ones are not looked up any more.
       if Int.random(in: 0..<100) == 0 {
         try execute(
           """
@@ -99,12 +98,12 @@ extension PostgresSession {
       throw SQLError(kind: .conflict, code: 0, message: "a key has gone")
     }
     guard row.bytes(0) == claim.fingerprint else { return .keyInUse }
-    // Its own, when the answer to the commit was lost.
+    // This notification's own, when the reply to the commit was lost.
     let earlier = NotificationID(rawValue: row.text(1))
     return earlier == record.id ? .accepted : .repeated(earlier)
   }
 
-  /// - Returns: The row's number; `nil` when the notification is there already.
+  /// - Returns: The row's number; `nil` when the notification already exists.
   private func insert(_ record: NotificationRecord) throws -> Int64? {
     guard let number = try first("SELECT nextval('notification_id_seq')") else {
       throw StoreError.corrupt("a sequence gives no number")
@@ -124,8 +123,8 @@ extension PostgresSession {
     return number
   }
 
-  /// The highest number of a hub's registrations. What is registered while this is asked may have a
-  /// lower one: a greater number was not there for sure.
+  /// The highest number of a hub's registrations. A registration made at the same time may have a
+  /// lower one; a greater number certainly did not exist.
   func lastRegistration(of hub: Hub.ID) throws -> RegistrationID? {
     try first(
       """
@@ -135,8 +134,8 @@ extension PostgresSession {
       """, hub)
   }
 
-  /// Divides the work of a notification: a narrow one is a part that the accepting node begins
-  /// with, any other has parts for all nodes.
+  /// Divides the work of a notification: a narrow one is a single part that the accepting node
+  /// begins with, any other has parts for all nodes.
   private func makeWork(
     _ number: Int64, for record: NotificationRecord, at node: Int64?
   ) throws {
@@ -151,10 +150,11 @@ extension PostgresSession {
       isNarrow ? node : nil, record.cursor, record.isAudienceRead)
   }
 
-  /// Whether an audience is one page at most, as its plain tags tell; without one, as the hub does.
+  /// Whether an audience is one page at most, judged by its plain tags, or by the hub if there are
+  /// none.
   ///
-  /// Only what ends after a page of rows is counted: to look for the few of a platform, or without
-  /// some tag, could be to look at the whole hub while a sender waits.
+  /// Only counts that end after a page of rows are made: searching for the few registrations of a
+  /// platform, or those without some tag, could read the whole hub while a sender waits.
   private func hasFew(_ query: AudienceQuery) throws -> Bool {
     guard let audience = try audience(query) else { return true }
     let bounds = query.expression?.bounds ?? []
@@ -175,8 +175,8 @@ extension PostgresSession {
 
   private static let narrowLimit = 1_000
 
-  /// See ``WorkStore/releaseSchedules(asOf:limit:)``. What another node releases at the moment is
-  /// passed over.
+  /// See ``WorkStore/releaseSchedules(asOf:limit:)``. Schedules that another node is releasing are
+  /// skipped.
   func releaseSchedules(
     asOf now: Date, steadily steady: Date, limit: Int, at node: Int64?
   ) throws -> FoundNotifications {
@@ -195,7 +195,7 @@ extension PostgresSession {
       let one = try connection.findNotifications(where: "id = ?1", number, nil)
       for record in one.records { try makeWork(number, for: record, at: node) }
       found.records += one.records
-      // One that cannot be read is released as well: it must not be due forever.
+      // An unreadable one is also released: it must not stay due forever.
       found.unreadable += one.unreadable
     }
     return found
@@ -203,7 +203,7 @@ extension PostgresSession {
 }
 
 extension NotificationRequest {
-  /// It names its devices, an installation or a user.
+  /// Whether it names its devices, an installation or a user.
   fileprivate var isNarrow: Bool {
     guard !isDirect else { return true }
     return expression?.isNarrow ?? false
@@ -211,7 +211,7 @@ extension NotificationRequest {
 }
 
 extension TagExpression {
-  /// Whether its form tells that it reaches the devices of one user at most.
+  /// Whether its form limits it to the devices of one user.
   fileprivate var isNarrow: Bool {
     switch self {
     case .tag(let tag): tag.folded.hasPrefix("$installationid:") || tag.folded.hasPrefix("$userid:")
@@ -221,8 +221,8 @@ extension TagExpression {
     }
   }
 
-  /// Tags, or several with OR between them, of which everybody in the audience has one; none when
-  /// the expression asks for no tag.
+  /// Tags, or disjunctions of tags, one of which everybody in the audience has; empty when the
+  /// expression requires no tag.
   fileprivate var bounds: [TagExpression] {
     switch self {
     case .tag: return [self]
@@ -236,7 +236,7 @@ extension TagExpression {
 }
 
 extension String {
-  /// Without the character that PostgreSQL's texts cannot have; a push service may send any.
+  /// The text without U+0000, which PostgreSQL cannot store; a push service may send any character.
   var storable: String {
     utf8.contains(0) ? replacing("\0", with: "\u{FFFD}") : self
   }

@@ -3,7 +3,7 @@ package import HubCore
 import NotificationHubs
 import SQLDatabase
 
-/// What became of a notification for single devices.
+/// Outcomes of a notification for single devices.
 extension PostgresHubStore {
   package func outcomes(
     of id: NotificationID, hub: Hub.ID, _ filter: OutcomeFilter, after: RegistrationID, limit: Int
@@ -25,9 +25,9 @@ extension PostgresHubStore {
 }
 
 extension PostgresSession {
-  /// How many are deleted at a time; some ten milliseconds' work.
+  /// Maximum number of rows deleted at a time: about ten milliseconds of work.
   private static let sliceLimit: Int64 = 2_000
-  /// The most rows that are read for one page.
+  /// Maximum number of rows read for one page.
   private static let stretch: Int64 = 20_000
 
   func keepOutcomes(
@@ -42,7 +42,7 @@ extension PostgresSession {
           attempts: $0.attempts)
       }
     }
-    // The last of a target counts.
+    // The last outcome of a target counts.
     let rows = Dictionary(all.map { ($0.registration, $0) }) { $1 }.values
     try execute(
       """
@@ -67,7 +67,7 @@ extension PostgresSession {
       """, notification, part, checkpoint.hub, Int64(rows.count), checkpoint.at.milliseconds)
   }
 
-  /// Writes into failures which devices they were, before their registrations go.
+  /// Records in failures which devices they were, before their registrations are deleted.
   func keepDevices(
     of registrations: [RegistrationID], hub: Hub.ID, inFailuresOf notification: Int64, day: Int64
   ) throws {
@@ -86,18 +86,18 @@ extension PostgresSession {
 
   // MARK: Clearing
 
-  /// A notification of which some are kept.
+  /// A notification with stored outcomes.
   private struct Keeper {
     let hub: Hub.ID
     let number: Int64
     let day: Int64
     let total: Int64
-    /// The last one, in milliseconds since 1970.
+    /// The time of the last one, in milliseconds since 1970.
     let at: Int64
   }
 
-  /// See ``OutcomeStore/clearOutcomes(before:keeping:)``. Those of a day that has its table go
-  /// together, once the last of them is old.
+  /// See ``OutcomeStore/clearOutcomes(before:keeping:)``. Outcomes in the partition of a day are
+  /// dropped together, once the last of them is old.
   fileprivate func clearOutcomes(before limit: Date, keeping maximum: Int) throws -> Bool {
     let limit = limit.milliseconds
     let keepers = try connection.rows(
@@ -119,7 +119,7 @@ extension PostgresSession {
       try clear(oldest)
       return true
     }
-    // The hub that keeps the most makes room, so that none loses its own for another's.
+    // The hub that stores the most makes room, so that none loses its own because of another.
     var hubs: [Hub.ID: Int64] = [:]
     for keeper in keepers { hubs[keeper.hub, default: 0] += keeper.total }
     guard hubs.values.reduce(0, +) > Int64(maximum),
@@ -130,7 +130,7 @@ extension PostgresSession {
     return true
   }
 
-  /// Drops the table of a day after its notifications have noted that, a slice at a time.
+  /// Drops the partition of a day after its notifications have recorded that, a slice at a time.
   private func drop(_ day: Int64, before limit: Int64) throws -> Bool {
     let noted = try connection.numbers(
       """
@@ -145,7 +145,7 @@ extension PostgresSession {
         PostgresArray.int8(noted))
       return true
     }
-    // A page that adds to it is waited for, and then keeps the day.
+    // Waits for a page that adds to it, which then keeps the day.
     try waitBriefly()
     try connection.execute(
       "LOCK TABLE ONLY \(DayTable.failures.name) IN ACCESS EXCLUSIVE MODE")
@@ -170,7 +170,8 @@ extension PostgresSession {
         """, keeper.number, Self.sliceLimit, keeper.day))
     try execute(
       "UPDATE notification SET kept_cleared = 1 WHERE id = ?1 AND kept_cleared = 0", keeper.number)
-    // With none left the count is 0, whatever it says: what a crash has repeated it counts twice.
+    // With no rows left the total becomes 0, whatever it says: rows repeated after a crash are
+    // counted twice.
     if deleted < Self.sliceLimit {
       try execute("DELETE FROM kept_outcome WHERE notification = ?1", keeper.number)
     } else {
@@ -192,7 +193,7 @@ extension PostgresSession {
     guard limit > 0, let notification = try connection.notificationNumber(id, hub: hub),
       let day = try first("SELECT day FROM notification WHERE id = ?1", notification)
     else { return OutcomePage() }
-    // A few: they are found by the device and not among all.
+    // A few rows, which are found by their device.
     let numbers = try numbers(filter, in: notification, day: day, hub: hub)
     let row = try connection.statement(
       """
@@ -228,8 +229,8 @@ extension PostgresSession {
     return page
   }
 
-  /// The registrations that a filter names, those that have gone with their failure included; `nil`
-  /// when it names none.
+  /// The registrations that a filter names, including deleted ones that have a failure; `nil` when
+  /// it names none.
   private func numbers(
     _ filter: OutcomeFilter, in notification: Int64, day: Int64, hub: Hub.ID
   ) throws -> [RegistrationID]? {

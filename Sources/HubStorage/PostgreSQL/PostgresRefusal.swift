@@ -1,9 +1,9 @@
 import HubCore
 import SQLDatabase
 
-/// What callers of the store see of errors inside.
+/// Converts internal errors to those that callers of the store see.
 package enum PostgresRefusal {
-  /// Errors that a caller's own closure has thrown pass as they are.
+  /// Converts an error; errors that a caller's own closure has thrown are returned unchanged.
   static func answer(_ error: any Error) -> any Error {
     guard let error = error as? SQLError else { return error }
     return switch error.kind {
@@ -20,8 +20,8 @@ package enum PostgresRefusal {
     }
   }
 
-  /// Says what to do about a database that cannot be opened; what libpq says of its address stays
-  /// out, for it may quote a password.
+  /// The error for a database that cannot be opened, with advice. The text from libpq about the
+  /// address is left out, because it may quote a password.
   package static func opening(_ error: any Error, address: String) -> any Error {
     guard let error = error as? SQLError else { return error }
     guard PostgresConnection.isAddress(address) else {
@@ -30,7 +30,7 @@ package enum PostgresRefusal {
           + "%-escapes for special characters")
     }
     if case .notAllowed = error.kind {
-      // Tables that are there belong to who made them, not to the owner of the database.
+      // Tables belong to the role that created them, not to the owner of the database.
       let isOfTables = ["table", "sequence", "view"].contains {
         error.message.contains("permission denied for \($0)")
           || error.message.contains("owner of \($0)")
@@ -47,7 +47,7 @@ package enum PostgresRefusal {
     return StoreError.cannotOpen(advice.map { "\(error.message); \($0)" } ?? error.message)
   }
 
-  /// By words of the server and of libpq; what is written in another language goes without advice.
+  /// Advice by words in messages of the server and of libpq; messages in another language get none.
   private static let advice: [(words: [String], text: String)] = [
     (
       ["session is read-only", "session is not read-only", "hot standby", "not read-write"],
@@ -79,7 +79,7 @@ package enum PostgresRefusal {
 }
 
 extension StoreError {
-  /// The connection was lost while a transaction was being committed.
+  /// The connection was lost during a commit.
   static let unclearCommit = StoreError.engine(
     code: 0,
     message:

@@ -16,7 +16,7 @@ extension PostgresHubStore {
     _ draft: RegistrationDraft, hub: Hub.ID, at: Date
   ) async throws -> StoredRegistration {
     let new = ClientContent(draft, hub: hub, at: at)
-    // The number comes first, so that a creation whose end is not known can be looked for.
+    // The number is allocated first, so that a creation with an unknown outcome can be looked up.
     let number = try await engine.perform(
       .single, on: engine.writers, as: .asked(.devices), ifUnclear: .again
     ) {
@@ -105,7 +105,7 @@ extension PostgresHubStore {
   }
 }
 
-/// What a client wants written, with all that can be computed beforehand.
+/// A registration that a client writes, with everything that can be computed beforehand.
 struct ClientContent: Sendable {
   let hub: Hub.ID
   let draft: RegistrationDraft
@@ -119,7 +119,7 @@ struct ClientContent: Sendable {
     content = RegistrationContent(draft, hub: hub)
   }
 
-  /// How it waits for its turn.
+  /// The label under which it queues.
   var label: JobLabel {
     .asked(
       .devices, rows: 2 + draft.tags.count,
@@ -188,7 +188,8 @@ extension PostgresSession {
       if let number = coding.number(in: id, hub: hub) {
         try forgetRemoved([number], hub: hub)
       } else {
-        // In any slot: that of an installation which was moved here stands with it.
+        // In any slot: a registration of an installation that was moved here is in the
+        // installation's.
         try execute(
           "DELETE FROM removed_registration WHERE hub = ?1 AND public_id = ?2", hub, id)
       }
@@ -199,7 +200,7 @@ extension PostgresSession {
     return .done(found.stored)
   }
 
-  /// The registration that clients call so, locked with its installation. One whose time is over is
+  /// The registration with an id that clients use, locked with its installation. An expired one is
   /// removed.
   private func live(
     _ id: String, hub: Hub.ID, at: Date
@@ -252,8 +253,8 @@ extension PostgresSession {
       number: number, id: id, draft: new.draft, etag: 1, isDerived: false)
   }
 
-  /// Makes the installation's next write one that writes everything, so that its registrations are
-  /// again what it says.
+  /// Makes the installation's next write a complete one, so that its registrations match its
+  /// document again.
   func forgetFingerprint(of installation: Int64, hub: Hub.ID) throws {
     guard installation != 0 else { return }
     try execute(
@@ -273,20 +274,20 @@ extension PostgresSession {
   func reader() -> PostgresRegistrationReader { PostgresRegistrationReader(session: self) }
 }
 
-/// Reads whole registrations: their rows, and what the installations say that made them. For one
-/// transaction.
+/// Reads whole registrations: their rows, and the drafts from the installations that derived them.
+/// Valid for one transaction.
 final class PostgresRegistrationReader {
   private let session: PostgresSession
-  /// What installations say their registrations are, by number.
+  /// The drafts that installations derive, by the number of the installation.
   private var drafts: [Int64: [RegistrationDraft]] = [:]
 
   init(session: PostgresSession) { self.session = session }
 
-  /// A registration with what writing needs to know of its row.
+  /// A registration with the columns of its row that writing needs.
   struct Found {
     let row: PostgresRegistrationRow
     let stored: StoredRegistration
-    /// The column; `nil` as long as no push has told.
+    /// The column; `nil` until a push has determined it.
     let environment: Int64?
 
     func isOver(at now: Date) -> Bool { stored.draft.expiresAt.map { $0 <= now } ?? false }
@@ -304,7 +305,7 @@ final class PostgresRegistrationReader {
     return try row.step() ? try found(row) : nil
   }
 
-  /// The registration that clients call so, its time over or not.
+  /// The registration with an id that clients use, expired or not.
   func registration(_ id: String, hub: Hub.ID) throws -> Found? {
     if let number = session.coding.number(in: id, hub: hub) {
       return try registration(number, hub: hub)
@@ -313,7 +314,8 @@ final class PostgresRegistrationReader {
       "SELECT \(Self.columns) FROM registration r WHERE hub = ?1 AND slot = ?2 AND public_id = ?3",
       hub, session.slots.slot(of: id), id)
     if try row.step() { return try found(row) }
-    // One of an installation that was moved here has its old id, and stands with the installation.
+    // A registration of an installation that was moved here has its old id, and is in the slot of
+    // the installation.
     let moved = try session.connection.statement(
       """
       SELECT \(Self.columns) FROM generate_series(0, \(session.slots.count - 1)) AS s (slot),
@@ -374,7 +376,7 @@ final class PostgresRegistrationReader {
 
 /// Lists of registrations, in the order of their numbers.
 extension PostgresSession {
-  /// More than any caller wants at once; a bound for memory.
+  /// A limit on memory, larger than any caller's page.
   private static let listLimit = 10_000
 
   func registrations(
@@ -433,7 +435,7 @@ extension PostgresSession {
         cursor = rows.integer(2)
         let found: PostgresRegistrationReader.Found
         do { found = try reader.found(rows) } catch StoreError.corrupt(let reason) {
-          // One that makes no sense must not hide the others.
+          // A malformed row must not hide the others.
           page.unreadable.append(
             UnreadableTarget(registration: cursor, platform: nil, reason: reason))
           continue
@@ -449,8 +451,8 @@ extension PostgresSession {
     }
   }
 
-  /// Finds through handles: the registrations that have one, and the installations that they belong
-  /// to or belonged to.
+  /// Finds devices through handles: the registrations that have one, and the installations that
+  /// they belong to or belonged to.
   func devices(
     _ filter: RegistrationFilter, hub: Hub.ID, asOf: Date, limit: Int
   ) throws -> FoundDevices {
@@ -475,7 +477,7 @@ extension PostgresSession {
         PostgresArray.int2(hashes.map { slots.slot(ofNumber: $0) }))
       while try row.step() {
         if row.integer(1) != 0 { installations.insert(row.integer(1)) }
-        // Of a device whose handle is dead only the installation is left.
+        // When a handle is dead, only the installation is left of the device.
         if isLive { numbers.insert(row.integer(0)) }
       }
     }
@@ -486,7 +488,7 @@ extension PostgresSession {
     if numbers.count > limit { found.hasMore = true }
     var names: [Int64: String] = [:]
     for number in kept {
-      // Its registrations may be others' by now, or of a tile whose handle it was.
+      // Its registrations may now belong to others, or to a tile that had the handle.
       guard let installation = try installation(number, hub: hub), filter.matches(installation)
       else { continue }
       names[number] = installation.installationID
@@ -509,7 +511,7 @@ extension PostgresSession {
 }
 
 extension RegistrationFilter {
-  /// What `handle_hash` can be.
+  /// Possible values of `handle_hash`.
   fileprivate func hashes(hub: Hub.ID) -> [Int64] {
     let platforms = platform.map { [$0] } ?? PushPlatform.allCases
     return platforms.flatMap { platform in

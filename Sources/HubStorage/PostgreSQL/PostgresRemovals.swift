@@ -12,16 +12,16 @@ extension PostgresHubStore {
   }
 }
 
-/// Handles that a push service has called dead or has replaced; for ``WorkStore/checkpoint(_:)``.
+/// Handles that a push service has reported dead or replaced; for ``WorkStore/checkpoint(_:)``.
 extension PostgresSession {
-  /// A registration that a word about its handle concerns.
+  /// A registration to which a report about its handle applies.
   private struct Meant {
     let row: PostgresRegistrationRow
     let word: Checkpoint.Condemned
   }
 
-  /// Removes registrations whose handle the push service has reported dead, where that handle still
-  /// stands, with the others of the same device, and marks their installations
+  /// Removes registrations whose handle the push service has reported dead, if they still have it,
+  /// together with the others of the same device, and marks their installations
   /// (docs/protocol/rest.md, section 5.9).
   ///
   /// - Parameter at: Milliseconds since 1970.
@@ -37,8 +37,8 @@ extension PostgresSession {
     }
   }
 
-  /// Gives the registrations of devices, and their installations, the handles that push services
-  /// have put in the place of theirs, where those still stand.
+  /// Gives registrations of devices, and their installations, the handles with which push services
+  /// have replaced theirs, if they still have the old ones.
   func replaceHandles(_ words: [Checkpoint.Condemned], hub: Hub.ID, at: Int64) throws {
     let all = try meant(
       by: words.filter { $0.newHandle != nil && $0.newHandle != $0.handle }, hub: hub)
@@ -50,7 +50,7 @@ extension PostgresSession {
     }
   }
 
-  /// Locks the devices of which a page of deliveries tells something.
+  /// Locks the devices about which a page of deliveries reports something.
   func lockDevices(of checkpoint: Checkpoint, isDirect: Bool) throws {
     let words = checkpoint.deadHandles + checkpoint.replacedHandles
     let numbers =
@@ -66,11 +66,11 @@ extension PostgresSession {
     try lock(locks)
   }
 
-  /// Reads the rows that words concern, whose devices are locked: those that still have the handle,
-  /// and that no app has written since.
+  /// Reads the rows to which reports apply, whose devices are locked: those that still have the
+  /// handle, and that no app has written since.
   private func meant(by words: [Checkpoint.Condemned], hub: Hub.ID) throws -> [Meant] {
     guard !words.isEmpty else { return [] }
-    // A word of no snapshot is of before or after everything.
+    // A report without a snapshot is before or after everything.
     let known = words.filter { $0.revision.snapshot != nil || $0.revision == .newest }
     let row = try connection.statement(
       """
@@ -97,8 +97,8 @@ extension PostgresSession {
     return all
   }
 
-  /// What orders the writers of registrations: their installations, or they themselves, and their
-  /// handles.
+  /// The locks that serialize writers of registrations: those of their installations, or their own,
+  /// and those of their handles.
   func deviceLocks(of numbers: [RegistrationID], hub: Hub.ID) throws -> Set<Int64> {
     let row = try connection.statement(
       """
@@ -124,19 +124,19 @@ extension PostgresSession {
     PreparedRegistration.hash(of: stored, platform: platform, hub: hub)
   }
 
-  /// What a row of `removed_registration` takes from `registration`.
+  /// The columns that `removed_registration` takes from `registration`.
   private static let kept = """
     hub, slot, id, installation, public_id, etag, name, tile, tag_text, platform, template, handle,
     handle_hash, variables, tags, expires_at, confirmed_at, environment
     """
 
-  /// Keeps rows as they are, before they are removed or get another handle.
+  /// Keeps copies of rows before they are removed or get another handle.
   private func keepRemoved(_ all: [Meant], at: Int64) throws {
     let columns = Self.kept.split(separator: ",")
       .map { "r." + String($0).trimmingBlanks }.joined(separator: ", ")
     let dead = all.filter { $0.word.newHandle == nil }
     if let hub = dead.first?.row.hub { try forgetRemoved(dead.map(\.row.number), hub: hub) }
-    // Replaced again: the first handle is the one that an app has told.
+    // Replaced again: the first handle is the one from the app.
     try execute(
       """
       INSERT INTO removed_registration (\(Self.kept), removed_at, outcome, new_handle)
@@ -192,7 +192,7 @@ extension PostgresSession {
   ) throws {
     guard var installation = try installation(number, hub: hub) else { return }
     change(&installation)
-    // No write has this fingerprint, so the next one brings the registrations back.
+    // No write has this fingerprint, so the next one restores the registrations.
     try execute(
       """
       UPDATE installation SET document = ?4, fingerprint = 0
@@ -202,14 +202,14 @@ extension PostgresSession {
 
   // MARK: Bringing back
 
-  /// A registration that was removed, or given another handle, on the word of a push service.
+  /// A registration that was removed, or given another handle, because of a push service's report.
   private struct Removed {
     let row: PostgresRegistrationRow
     /// `nil` when the registration was deleted.
     let newHandle: String?
     let isOver: Bool
     let publicID: String?
-    /// The tags as a client has written them; `nil` when they follow from the installation.
+    /// The tags as a client has written them; `nil` when they are derived from the installation.
     let tagText: String?
     let confirmedAt: Int64
 
@@ -228,7 +228,7 @@ extension PostgresSession {
     }
   }
 
-  /// At most so many rows come back in a transaction: each may cost the server two locks.
+  /// Maximum number of rows restored in a transaction: each may cost the server two locks.
   private static let restorationSlice = 200
 
   /// See ``RemovalStore/restoreRemoved(_:hub:asOf:limit:)``.
@@ -241,7 +241,7 @@ extension PostgresSession {
     if wave.isDoubted { try withdrawFeedback(wave, hub: hub) }
     let candidates = try removed(in: wave, hub: hub, asOf: now, limit: limit)
     try lock(try locks(of: candidates, hub: hub))
-    // As they are now that nobody else writes them.
+    // Read again, now that the locks exclude other writers.
     let found = try removed(in: wave, hub: hub, asOf: now, limit: limit)
       .filter { row in candidates.contains { $0.row.number == row.row.number } }
     var result = DeviceRestoration(hasMore: candidates.count == limit && limit > 0)
@@ -303,7 +303,7 @@ extension PostgresSession {
     return locks
   }
 
-  /// Brings back a registration that a client wrote.
+  /// Restores a registration that a client wrote.
   private func restoreWritten(_ removed: Removed, hub: Hub.ID) throws -> Bool {
     guard !removed.isOver else { return false }
     guard let newHandle = removed.newHandle else { return try insertRemoved(removed) }
@@ -313,9 +313,9 @@ extension PostgresSession {
     return true
   }
 
-  /// Brings back registrations of an installation, as its document says now: its tags may have been
-  /// changed meanwhile.
-  /// - Returns: How many.
+  /// Restores registrations of an installation as its document now says: its tags may have changed
+  /// meanwhile.
+  /// - Returns: The number of restored registrations.
   private func restore(_ all: [Removed], of number: Int64, hub: Hub.ID) throws -> Int {
     guard let before = try installation(number, hub: hub) else { return 0 }
     var after = before
@@ -364,7 +364,7 @@ extension PostgresSession {
     return restored
   }
 
-  /// Puts a row back as it was, unless its id is in use.
+  /// Restores a row as it was, unless its id is in use.
   private func insertRemoved(_ removed: Removed) throws -> Bool {
     let row = removed.row
     let columns = Self.kept.replacing("etag", with: "etag + 1")
@@ -384,7 +384,7 @@ extension PostgresSession {
     return true
   }
 
-  /// A client that remembers the etag of before must not take the row for that one.
+  /// Keeps the row's version distinct: a client that remembers the earlier etag must not match it.
   private func keepVersion(of number: RegistrationID, hub: Hub.ID) throws {
     try execute(
       """

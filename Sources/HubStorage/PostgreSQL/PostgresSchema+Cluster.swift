@@ -1,22 +1,23 @@
 import HubCore
 import SQLDatabase
 
-/// Transaction numbers mean something in the cluster (a PostgreSQL server's data directory) that has
-/// given them out. After `pg_dump` and `pg_restore` into another, or once a logical replica has taken
-/// the place of the first, they may lie in its future: what was written before would count as written
-/// after everything, and no dead handle leave.
+/// Transaction numbers are meaningful only in the cluster (a PostgreSQL server's data directory)
+/// that has assigned them. After `pg_dump` and `pg_restore` into another, or after the promotion of
+/// a logical replica, they may be in the future: earlier writes would count as later than
+/// everything, and dead handles would never be removed.
 extension PostgresSchema {
-  /// The oldest number that a transaction can have.
+  /// The lowest transaction number.
   private static let oldest = "'3'::xid8"
 
-  /// Where the database has come to another cluster, lets its rows count as written before all that
-  /// happens there. Interrupted, it goes on with the next opening: the cluster is noted last.
+  /// When the database has come to another cluster, makes its rows count as written before
+  /// everything that happens there. The cluster is recorded last, so that an interrupted run is
+  /// repeated at the next opening.
   static func settle(_ connection: PostgresConnection, _ slots: DeviceSlots) throws {
     guard let here = try cluster(of: connection) else { return }
     let known = try connection.numbers("SELECT cluster FROM store_state WHERE cluster IS NOT NULL")
     if known.first == here { return }
     if known.isEmpty { return try note(here, connection) }
-    // Its statements rewrite tables, however large they are.
+    // Its statements rewrite whole tables and may take long.
     _ = try connection.withoutAnswerLimit { try adopt(connection, slots) }
   }
 
@@ -35,7 +36,7 @@ extension PostgresSchema {
     return (registrations, notifications)
   }
 
-  /// - Returns: `nil` where the database's user may not know.
+  /// - Returns: `nil` where the database's user lacks the permission.
   static func cluster(of connection: any SQLConnection) throws -> Int64? {
     let may = try connection.numbers(
       "SELECT has_function_privilege('pg_control_system()', 'EXECUTE')::int4")
@@ -47,7 +48,8 @@ extension PostgresSchema {
     try connection.change("UPDATE store_state SET cluster = ?1", cluster)
   }
 
-  /// Numbers that the cluster has given out already do no harm: their transactions are over.
+  /// Numbers that the cluster has already assigned are harmless, because their transactions are
+  /// over.
   private static func freeze(_ table: Int, _ connection: any SQLConnection) throws -> Int {
     try connection.change(
       """
@@ -62,10 +64,11 @@ extension PostgresSchema {
 }
 
 extension PostgresHubStore {
-  /// Lets all that is stored count as written before what happens on this server, whether or not it
-  /// is known that the database has come from another one. Interrupted, it can be called again.
-  /// - Returns: How many registrations had numbers of that server's future, and how many
-  ///   notifications are under way.
+  /// Makes everything that is stored count as written before what happens on this server, whether
+  /// or not it is known that the database came from another one. Can be called again after an
+  /// interruption.
+  /// - Returns: Number of registrations with transaction numbers in this server's future, and
+  ///   number of notifications that are being delivered.
   package func adoptServer() async throws -> (registrations: Int, notifications: Int) {
     try await engine.perform(.single, on: engine.writers, ifUnclear: .again) { session in
       try session.connection.withoutAnswerLimit {

@@ -1,14 +1,14 @@
 import SQLDatabase
 
 extension PostgresSchema {
-  /// Devices: no row that every write touches, nothing shared between devices, and in every key the
-  /// hub and the slot in front.
+  /// Devices: there is no row that every write touches, devices share nothing, and every key begins
+  /// with the hub and the slot.
   static func deviceTables(_ slots: DeviceSlots) -> [String] {
     [
       "CREATE SEQUENCE installation_number INCREMENT BY \(NumberBlocks.blockSize)",
       "CREATE SEQUENCE registration_number INCREMENT BY \(NumberBlocks.blockSize)",
-      // `user_hash` is of the id in lower case; what it finds is compared. `fingerprint` is of
-      // all that was written; a repeat of the same writes nothing else.
+      // `user_hash` is of the id in lower case; matches are compared in full. `fingerprint` is of
+      // everything that was written; an identical write writes nothing else.
       """
       CREATE TABLE installation (
         hub BIGINT NOT NULL, slot SMALLINT NOT NULL, id BIGINT NOT NULL, public_id TEXT NOT NULL,
@@ -23,8 +23,8 @@ extension PostgresSchema {
       """,
     ]
       + registrationTable(slots) + [
-        // Who has a handle. Registrations stand with their devices: an index of theirs would be
-        // asked in every slot. `slot` is that of the hash.
+        // Maps handles to registrations. Registrations are stored with their devices, so an index
+        // on them would be searched in every slot. `slot` is that of the hash.
         """
         CREATE TABLE registration_handle (
           hub BIGINT NOT NULL, hash BIGINT NOT NULL, id BIGINT NOT NULL, slot SMALLINT NOT NULL,
@@ -45,7 +45,7 @@ extension PostgresSchema {
         CREATE INDEX removed_registration_installation
         ON removed_registration (hub, slot, installation) WHERE installation <> 0
         """,
-        // How many registrations there are, as a row for each lane; reading adds them up.
+        // Number of registrations, with a row for each lane; readers add them up.
         """
         CREATE TABLE registration_count (
           hub BIGINT NOT NULL, platform SMALLINT NOT NULL, lane SMALLINT NOT NULL,
@@ -54,14 +54,14 @@ extension PostgresSchema {
       ]
   }
 
-  /// The tables whose rows go with a hub, each with a column `hub`; others go with their
-  /// notifications.
+  /// The tables whose rows are deleted with a hub, each with a column `hub`; others are deleted
+  /// with their notifications.
   static func hubTables(_ slots: DeviceSlots) -> [String] {
     ["installation"] + (0..<slots.tableCount).map { "registration_\($0)" }
       + ["registration_handle", "removed_registration", "registration_count"] + workHubTables
   }
 
-  /// Marks the native registrations whose handle several have.
+  /// Marks the native registrations that share a handle.
   /// - Parameter transaction: An `xid8` in SQL.
   static func noteSharedHandles(_ slots: DeviceSlots, since transaction: String) -> String {
     """
@@ -75,12 +75,12 @@ extension PostgresSchema {
     """
   }
 
-  /// What a registration and a removed one have.
+  /// The columns that a registration and a removed one share.
   ///
   /// `installation` is 0 for one that a client has written; `public_id` is null when it follows
-  /// from the number; `tag_text` holds the tags as a client wrote them, and is null when they
-  /// follow from the installation; `template` is null for a native one; `tags` are those that
-  /// expressions find it by, in lower case.
+  /// from the number; `tag_text` holds the tags as a client wrote them, and is null when they are
+  /// derived from the installation; `template` is null for a native one; `tags` are those that
+  /// expressions match, in lower case.
   private static let registrationColumns = """
     hub BIGINT NOT NULL, slot SMALLINT NOT NULL, id BIGINT NOT NULL, installation BIGINT NOT NULL,
     public_id TEXT, etag BIGINT NOT NULL, name TEXT, tile TEXT, tag_text TEXT,
@@ -89,11 +89,11 @@ extension PostgresSchema {
     environment SMALLINT
     """
 
-  /// Each slot is a table, as far as they are few, so that what is read together lies together.
+  /// Each slot is a table, up to a limit, so that rows that are read together are stored together.
   private static func registrationTable(_ slots: DeviceSlots) -> [String] {
     // `confirmed` is the transaction of the last write by an app or a client, `written` of the last
     // change. `shared_at` is the one that has found that another native registration has the same
-    // handle; it stays with the row.
+    // handle; it is never cleared.
     let table = """
       CREATE TABLE registration (
         \(registrationColumns),
@@ -122,7 +122,7 @@ extension PostgresSchema {
       CREATE INDEX registration_shared ON registration (hub, slot, id) WHERE shared_at IS NOT NULL
       """,
       "CREATE INDEX registration_tags ON registration USING gin (tags)",
-      // The planner decides by them between a tag's index and a slot's order.
+      // The planner uses them to choose between a tag's index and a slot's order.
       "ALTER TABLE registration ALTER COLUMN tags SET STATISTICS 500",
     ]
   }

@@ -2,17 +2,18 @@ import Authentication
 import SQLDatabase
 
 extension PostgresSchema {
-  /// Wrong passwords of operators.
+  /// Failed sign-ins of operators.
   static let attempts = "failed_sign_in"
 
-  /// What nodes tell each other, so that they act as one.
+  /// Tables by which nodes coordinate.
   static let sharedTables =
     SharedAttempts.tables(named: attempts) + [
-      // The steps that have been taken, and from which version on nodes may go on beside each.
+      // The steps that have been applied, each with the oldest version whose nodes may keep
+      // running.
       """
       CREATE TABLE schema_step (version INT PRIMARY KEY, compatible_from INT NOT NULL)
       """,
-      // What a node has learnt of its lanes; see `LaneWord`. It goes with the node.
+      // A node's findings about its lanes; see `LaneWord`. Deleted with the node.
       """
       CREATE TABLE lane_word (
         node BIGINT NOT NULL REFERENCES node ON DELETE CASCADE, hub BIGINT NOT NULL,

@@ -4,13 +4,12 @@ import SQLDatabase
 /// The tables of a PostgreSQL database. All times are milliseconds since 1970.
 ///
 /// Each area has its file. Until a version is released its tables are changed in place; afterwards
-/// a step never changes. It says which is the oldest version whose nodes may go on beside it, as
-/// they do while servers are updated one after the other: `schema_step` has that for those that
-/// know fewer steps.
+/// a step never changes. A step declares the oldest version whose nodes may keep running beside it
+/// during a rolling update; `schema_step` tells that to nodes that know fewer steps.
 enum PostgresSchema {
   /// - Parameters:
-  ///   - slots: Of a new database; later steps ask `store_state`.
-  ///   - sealing: Seals the word that tells a wrong master key.
+  ///   - slots: The slots of a new database; later steps read them from `store_state`.
+  ///   - sealing: Seals the word that detects a wrong master key.
   static func migrations(_ slots: DeviceSlots, sealing: any SecretSealing) -> [Migration] {
     [
       step(1) { connection in
@@ -23,34 +22,36 @@ enum PostgresSchema {
   }
 
   private static let state = [
-    // One row, written when the database is made: how many slots it has, the secret that ids of
-    // registrations are made with, and a sealed word that tells a wrong master key and is replaced
-    // with it. `cluster` is the `system_identifier` of the cluster that has given out the rows'
-    // transaction numbers; `clock_steps` is by how many milliseconds the database's clock has been
-    // set, as nodes have noticed.
+    // One row, written when the database is created: the number of slots, the secret from which ids
+    // of registrations are made, and a sealed word that detects a wrong master key and is replaced
+    // with it. `cluster` is the `system_identifier` of the cluster that has assigned the rows'
+    // transaction numbers; `clock_steps` is the number of milliseconds by which the database's
+    // clock has been set, as observed by nodes.
     """
     CREATE TABLE store_state (
       id INT PRIMARY KEY CHECK (id = 1), slots SMALLINT NOT NULL, first BIGINT NOT NULL,
       second BIGINT NOT NULL, canary BYTEA NOT NULL, cluster BIGINT,
       clock_steps BIGINT NOT NULL DEFAULT 0)
     """,
-    // What tells of a transaction whose answer was lost that it was committed; kept for a while.
+    // Marks of committed transactions, by which a lost reply is resolved; kept for a while.
     "CREATE TABLE commit_mark (mark BIGINT PRIMARY KEY, at BIGINT NOT NULL)",
   ]
 
-  /// Held by who changes the schema; nodes that start at the same time wait for each other.
+  /// The key of the advisory lock held during schema changes; nodes that start at the same time
+  /// wait for each other.
   private static let lock: Int64 = 0x4265_6c66_7279
 
-  /// A step that one node takes when several start at once. The lock goes with the transaction:
-  /// one of the session would stay with whatever connection a pooler has lent.
+  /// A step that one node applies when several start at once. The lock ends with the transaction: a
+  /// session's lock would stay with any connection that a pooler has lent.
   ///
-  /// - Parameter oldest: Nodes that know the steps up to this one may go on; `nil` when none may.
+  /// - Parameter oldest: Nodes that know the steps up to this one may keep running; `nil` when none
+  ///   may.
   static func step(
     _ version: Int, besideVersionsFrom oldest: Int? = nil,
     _ apply: @escaping @Sendable (any SQLConnection) throws -> Void
   ) -> Migration {
     Migration(version: version) { connection in
-      // Another node's step, and our own on large tables, take as long as they take.
+      // Neither the wait for another node's step nor a step on large tables has a limit.
       try connection.execute("SET LOCAL lock_timeout = 0")
       try connection.statement("SELECT pg_advisory_xact_lock(?1)", lock).run()
       guard try connection.schemaVersion() < version else { return }
@@ -61,8 +62,8 @@ enum PostgresSchema {
     }
   }
 
-  /// Whether each step that has been taken since allows a node that knows only `known` of them. One
-  /// of which the database does not tell may have changed anything.
+  /// Whether each step that has been applied since admits a node that knows only `known` of them. A
+  /// step that the database does not list may have changed anything.
   private static func admits(
     _ known: Int, at found: Int, _ connection: any SQLConnection
   ) throws -> Bool {
@@ -78,8 +79,8 @@ enum PostgresSchema {
     return steps.first == Int64(found - known)
   }
 
-  /// - Returns: The version of the database when it has been changed so that who knows only `known`
-  ///   steps must not work with it; `nil` when that may.
+  /// - Returns: The version of the database when it excludes nodes that know only `known` steps;
+  ///   `nil` when it admits them.
   static func versionBeyond(_ known: Int, _ connection: any SQLConnection) throws -> Int? {
     let row = try connection.statement(
       "SELECT MAX(version) FROM schema_step WHERE version > ?1 AND compatible_from > ?1",
@@ -87,7 +88,7 @@ enum PostgresSchema {
     return try row.step() ? row.optionalInteger(0).map(Int.init) : nil
   }
 
-  /// Brings the schema up to date and reads what never changes.
+  /// Migrates the schema and reads what never changes.
   static func prepare(
     _ connection: PostgresConnection, address: String, sealing: any SecretSealing,
     options: PostgresHubStore.Options
@@ -112,7 +113,7 @@ enum PostgresSchema {
         try connection.migrate(with: steps)
       }
     } catch let error as SQLError {
-      // Servers are being updated one after the other, and this is not the first.
+      // A rolling update is in progress, and this node is not the first.
       guard case .newerSchema(let found, let known) = error.kind,
         try admits(known, at: found, connection)
       else { throw error }

@@ -4,10 +4,10 @@ import NotificationHubs
 import SQLDatabase
 import Synchronization
 
-/// What all threads of an open database share.
+/// State shared by all threads of an open database.
 final class PostgresShared: Sendable {
   let address: String
-  /// How many steps of the schema this process knows.
+  /// Number of schema steps that this process knows.
   let version: Int
   let sealing: any SecretSealing
   /// Makes and reads the ids of registrations.
@@ -19,14 +19,14 @@ final class PostgresShared: Sendable {
   let templates = TemplateNumbers()
   let health = PostgresHealth()
   let directory = DirectoryMark()
-  /// Tells the database that this process lives; `nil` in one that is no node.
+  /// The node that sends heartbeats; `nil` in a process that is not a node.
   let heart = Mutex<NodeHeart?>(nil)
   let statistics = Mutex(StoreStatistics())
-  /// For tests: the next commit loses its connection before the answer comes.
+  /// For tests: the next commit loses its connection before the reply arrives.
   let losesAnswer = Atomic(false)
   let isClosing = Atomic(false)
-  /// Where the lanes of this process write what is added up in reading; others have other numbers,
-  /// as a rule.
+  /// The first of this process's lanes for sums that are added up on reading. Other processes
+  /// usually have different ones.
   let firstLane = Int64.random(in: 0..<PostgresSession.laneLimit)
 
   init(
@@ -41,7 +41,7 @@ final class PostgresShared: Sendable {
     self.options = options
   }
 
-  /// Counts a transaction that is committed.
+  /// Counts a committed transaction.
   fileprivate func note(since start: ContinuousClock.Instant) {
     let seconds = (ContinuousClock.now - start) / .seconds(1)
     statistics.withLock { $0.commits.observe(seconds) }
@@ -57,31 +57,31 @@ final class PostgresShared: Sendable {
   }
 }
 
-/// What a thread works with: its connection, and what is shared. Only that thread touches it.
+/// A thread's working state: its connection, and what is shared. Only that thread uses it.
 ///
-/// Threads that read and threads that write have the same; a transaction that reads is held to that
-/// by the server.
+/// Reading and writing threads have the same type; the server keeps reading transactions from
+/// writing.
 final class PostgresSession {
   enum Role: Sendable {
     case writing
     case batches
     case reading
 
-    /// What connections of this kind are told first.
+    /// Settings applied first to connections of this kind.
     fileprivate var settings: [(name: String, value: String)] {
-      // Compiling a statement takes longer than any of ours runs: over 16 slots it took 40 s.
+      // JIT compilation takes longer than any of our statements: over 16 slots it took 40 s.
       let common = [
         ("jit", "off"), ("lock_timeout", "\(PostgresHealth.lockWait.components.seconds)s"),
       ]
       switch self {
       case .writing: return common
       case .batches:
-        // Its few statements look rows up by their keys, whatever statistics say of a new table.
+        // Its few statements look rows up by key, whatever the statistics of a new table say.
         return common + [
           ("plan_cache_mode", "force_generic_plan"), ("enable_seqscan", "off"),
           ("enable_hashjoin", "off"), ("enable_mergejoin", "off"),
         ]
-      // Which index serves an audience depends on its tags.
+      // The best index for an audience depends on its tags.
       case .reading: return common + [("plan_cache_mode", "force_custom_plan")]
       }
     }
@@ -90,15 +90,15 @@ final class PostgresSession {
   private(set) var connection: PostgresConnection
   let shared: PostgresShared
   private let role: Role
-  /// Where this thread adds to numbers that are added up in reading, so that it does not wait for
-  /// others.
+  /// The lane in which this thread writes its share of sums, so that it does not wait for other
+  /// writers.
   let lane: Int64
-  /// What the transaction under way has counted; written with its commit.
+  /// Counts made by the current transaction; written with its commit.
   var tally = StatisticTally()
-  /// The work under way has raised the directory's version.
+  /// Whether the current work has raised the directory's version.
   var changesDirectory = false
 
-  /// Lanes of all nodes; two that have the same number only wait for each other.
+  /// Number of lanes of all nodes; two writers in the same one merely wait for each other.
   static let laneLimit: Int64 = 64
 
   /// See ``PostgresHubStore/Options/answerTime``.
@@ -115,7 +115,7 @@ final class PostgresSession {
     self.lane = (shared.firstLane + Int64(lane)) % Self.laneLimit
   }
 
-  /// - Parameter answerTime: `nil` for that of all connections.
+  /// - Parameter answerTime: `nil` for the common limit.
   convenience init(
     shared: PostgresShared, role: Role, lane: Int, answerTime: Duration? = nil
   ) throws {
@@ -131,13 +131,13 @@ final class PostgresSession {
 
   // MARK: Transactions
 
-  /// How often work is tried that others' transactions undo.
+  /// Maximum number of attempts after conflicts with other transactions.
   private static let conflictLimit = 20
 
   func perform(_ work: PostgresWork) {
     var mark = CommitMark()
     changesDirectory = false
-    // Only once it is committed: until then others are told, and remember, what was before.
+    // Only once it is committed: until then others read, and cache, the previous state.
     func noteDirectory() { if changesDirectory { shared.directory.look() } }
     do {
       let answer = try retrying(unclear: work.unclear) {
@@ -157,15 +157,15 @@ final class PostgresSession {
     }
   }
 
-  /// What a piece of work writes, to find out whether it was committed.
+  /// The mark that a unit of work writes, to find out whether it was committed.
   private struct CommitMark {
     let number = Int64.random(in: 0 ... .max)
-    /// What resumes who waits, as the last try had it, which may have been committed.
+    /// Resumes the waiting task with the result of the last attempt, which may have been committed.
     var answer: (@Sendable () -> Void)?
   }
 
-  /// For so long a transaction whose answer was lost may still be under way, in milliseconds, and an
-  /// hour more, by which somebody may set the clock meanwhile.
+  /// The maximum time in milliseconds that a transaction with a lost reply may still be running,
+  /// plus an hour by which the clock may be set meanwhile.
   private static let markLifetime = 7_200_000
 
   private func marked(
@@ -190,7 +190,7 @@ final class PostgresSession {
       }
     }
     return try transaction {
-      // A transaction that is still being committed is waited for at its mark.
+      // The mark makes this wait for a transaction that is still being committed.
       guard try execute(insert, number) > 0 else { return answer }
       let again = try work(self)
       mark.answer = again
@@ -198,7 +198,7 @@ final class PostgresSession {
     }
   }
 
-  /// By chance, in proportion to what comes.
+  /// Deletes old marks, called at random in proportion to the new ones.
   private func forgetMarks() throws {
     try execute(
       """
@@ -208,14 +208,14 @@ final class PostgresSession {
       """)
   }
 
-  /// Tells when the connection was lost during a commit.
+  /// The connection was lost during a commit.
   struct Unclear: Error { let cause: any Error }
 
-  /// Does `body` in a transaction with what it has counted.
+  /// Runs `body` in a transaction, together with its counts.
   ///
-  /// - Parameter prepare: Runs statements of which no answer is wanted; they are sent with the
+  /// - Parameter prepare: Runs statements whose results are not needed; they are sent with the
   ///   first.
-  /// - Throws: ``Unclear`` when nobody knows whether it was committed.
+  /// - Throws: ``Unclear`` when it is unknown whether it was committed.
   func transaction<Value>(
     preparing prepare: () throws -> Void = {}, _ body: () throws -> Value
   ) throws -> Value {
@@ -228,7 +228,7 @@ final class PostgresSession {
         try prepare()
       }
       value = try body()
-      // A failure that the work has passed over: the server would roll back and call it a success.
+      // A failure that `body` has ignored: the server would roll back and report success.
       guard !connection.hasFailedTransaction else {
         throw SQLError(kind: .other, code: 0, message: "a statement of the transaction has failed")
       }
@@ -254,14 +254,14 @@ final class PostgresSession {
     return value
   }
 
-  /// Does `body` until neither other transactions nor a lost connection are in its way.
+  /// Retries `body` after conflicts and lost connections.
   ///
-  /// - Returns: What resumes who waits for it.
+  /// - Returns: A closure that resumes the waiting task.
   func retrying(
     unclear: PostgresWork.Look, _ body: () throws -> @Sendable () -> Void
   ) throws -> @Sendable () -> Void {
     var conflicts = 0
-    /// A try may have been committed, and none since has found out.
+    /// Whether an attempt may have been committed, and none since has found out.
     var isUnclear = false
     let limit = ContinuousClock.now + shared.options.patience
     while true {
@@ -288,11 +288,11 @@ final class PostgresSession {
         }
       } catch let error as SQLError {
         if error.kind == .full { shared.health.failed(error, writing: true) }
-        // Some work waits for less, and says nothing by it.
+        // Some work sets a shorter timeout, which says nothing about the database.
         if error.kind == .locked, .now - start >= PostgresHealth.lockWait {
           shared.health.noteLockWait()
         }
-        // What was the primary is a standby now: another connection finds the new one.
+        // The former primary is now a standby: a new connection finds the new primary.
         if error.kind == .readOnly, role != .reading { connection.close() }
         if connection.isLost {
           shared.health.failed(error, writing: role != .reading)
@@ -309,15 +309,15 @@ final class PostgresSession {
     }
   }
 
-  /// Not when the database has been away for long: nobody waits for it then, and each call tries
-  /// once.
+  /// Whether to reconnect. Not when the database has been unreachable for long: nobody waits for it
+  /// then, and each call tries once.
   private func mayConnectAgain(until limit: ContinuousClock.Instant) -> Bool {
     ContinuousClock.now < limit && !shared.isClosing.load(ordering: .relaxed)
       && shared.health.downtime < shared.options.patience
   }
 
-  /// Makes a new connection in the place of one that is lost.
-  /// - Parameter limit: Until then it is tried again.
+  /// Replaces a lost connection.
+  /// - Parameter limit: The time until which it is retried.
   private func reconnect(until limit: ContinuousClock.Instant) throws {
     guard connection.isLost else { return }
     connection.close()
@@ -335,10 +335,10 @@ final class PostgresSession {
   }
 }
 
-/// Statements, as ``WriteSession`` has them.
+/// Statement helpers, as ``WriteSession`` has them.
 extension PostgresSession {
   /// Runs a statement with the values of `?1`, `?2` and so on.
-  /// - Returns: How many rows it has changed.
+  /// - Returns: The number of changed rows.
   @discardableResult
   func execute(_ sql: String, _ values: any SQLValue...) throws -> Int {
     try connection.changes(running: connection.statement(sql, values: values))
@@ -350,16 +350,17 @@ extension PostgresSession {
     return try row.step() ? row.optionalInteger(0) : nil
   }
 
-  /// - Throws: ``StoreError/noHub`` when there is none of that number.
+  /// - Throws: ``StoreError/noHub`` when there is no such hub.
   func requireHub(_ hub: Hub.ID) throws {
     guard try hasHub(hub) else { throw StoreError.noHub }
   }
 
   func hasHub(_ hub: Hub.ID) throws -> Bool { try connection.hasHub(hub) }
 
-  /// Keeps a hub from being deleted until the transaction ends; who deletes one takes it alone.
+  /// Keeps a hub from being deleted until the transaction ends; deletion takes the lock
+  /// exclusively.
   ///
-  /// A lock, not a row: writes of all nodes share it.
+  /// An advisory lock and not a row lock, so that writes of all nodes share it.
   func lockHub(_ hub: Hub.ID, alone: Bool = false) throws {
     let call = alone ? "pg_advisory_xact_lock" : "pg_advisory_xact_lock_shared"
     try connection.statement(
@@ -367,22 +368,22 @@ extension PostgresSession {
     ).run()
   }
 
-  /// The state of the database that the statements of a transaction, or the next one, see.
+  /// The snapshot that the statements of this transaction, or the next one, see.
   func snapshot() throws -> String {
     let row = try connection.statement("SELECT pg_current_snapshot()::text")
     return try row.step() ? row.text(0) : ""
   }
 }
 
-/// Numbers for rows, taken from the database in blocks: they only rise within a block and are never
-/// used twice, but nodes give theirs out side by side.
+/// Row numbers, allocated from the database in blocks. They rise within a block and are never used
+/// twice, but several nodes allocate in parallel.
 final class NumberBlocks: Sendable {
   enum Sequence: String, Sendable {
     case installation = "installation_number"
     case registration = "registration_number"
   }
 
-  /// What sequences of blocks are incremented by.
+  /// The increment of sequences that allocate blocks.
   static let blockSize: Int64 = 256
 
   private let free = Mutex<[Sequence: Range<Int64>]>([:])
@@ -395,11 +396,11 @@ final class NumberBlocks: Sendable {
         return first
       }
       if let number { return number }
-      // Not under the lock: others go on with what they have.
+      // Not under the lock, so that others can use the numbers they have.
       guard let start = try session.first("SELECT nextval(?1::text::regclass)", sequence.rawValue)
       else { throw StoreError.corrupt("a sequence gives no number") }
       free.withLock { free in
-        // Two threads at once: what the first has brought is not lost, as far as it is higher.
+        // Two threads may allocate at once: the first one's block is kept if it is higher.
         guard free[sequence]?.isEmpty ?? true else { return }
         free[sequence] = start..<start + Self.blockSize
       }
@@ -408,13 +409,14 @@ final class NumberBlocks: Sendable {
 }
 
 extension NumberBlocks {
-  /// Sees to it that a number is not given out any more: one that a database has given out of which
-  /// this one is an older copy.
+  /// Makes sure that a number is never allocated: it was assigned by a database of which this one
+  /// is an older copy.
   func skip(_ sequence: Sequence, to number: Int64, _ session: PostgresSession) throws {
     let look = "SELECT last_value FROM \(sequence.rawValue)"
     guard number >= (try session.first(look) ?? 0) + Self.blockSize else { return }
-    // One after the other: who comes second must not set it back. Who takes blocks meanwhile does not
-    // wait; there is room for a thousand blocks between the look and the change.
+    // Serialized, because the second caller must not set the sequence back. Threads that allocate
+    // blocks meanwhile do not wait; there is room for a thousand blocks between the check and the
+    // change.
     try session.connection.statement("SELECT pg_advisory_xact_lock(2, 0)").run()
     guard let last = try session.first(look), number >= last + Self.blockSize else { return }
     _ = try session.first(
@@ -422,22 +424,22 @@ extension NumberBlocks {
   }
 }
 
-/// How the database is, as the threads that work with it have found.
+/// The health of the database, as observed by the threads that use it.
 final class PostgresHealth: Sendable {
   private struct State {
-    /// The last fault of those that read, and of those that write; until one of the same kind
-    /// succeeds.
+    /// The last fault of reading threads, and of writing ones, until one of the same kind succeeds.
     var reading: StoreError?
     var writing: StoreError?
     var since: ContinuousClock.Instant?
-    /// When a lock was last waited for in vain.
+    /// The time of the last lock timeout.
     var lockWait: ContinuousClock.Instant?
     var lastAnswer = ContinuousClock.now
   }
 
   private let state = Mutex(State())
 
-  /// Refusals of what was asked say nothing about the database, and are not noted.
+  /// Records a failure. Rejections of the request itself say nothing about the database, and are
+  /// ignored.
   func failed(_ error: any Error, writing: Bool) {
     guard let error = PostgresRefusal.answer(error) as? StoreError else { return }
     state.withLock { state in
@@ -454,27 +456,27 @@ final class PostgresHealth: Sendable {
     }
   }
 
-  /// The server has refused something: it is there.
+  /// Records that the server has replied, if only with an error.
   func answered() { state.withLock { $0.lastAnswer = .now } }
 
-  /// How long a statement waits for a lock at most. Ours are held for milliseconds; any role that
-  /// may connect can hold the same ones, and callers must not wait for it.
+  /// Maximum time that a statement waits for a lock. Our own locks are held for milliseconds, but
+  /// any role that may connect can hold the same ones, and callers must not wait for it.
   static let lockWait = Duration.seconds(3)
 
   func noteLockWait() { state.withLock { $0.lockWait = .now } }
 
-  /// Whether somebody has held locks for too long within the last minute.
+  /// Whether a lock timed out within the last minute.
   var hasWaitedForLocks: Bool {
     state.withLock { $0.lockWait.map { .now - $0 < .seconds(60) } ?? false }
   }
 
-  /// How long nothing was heard from the server.
+  /// Time since the last reply from the server.
   var silence: Duration { state.withLock { .now - $0.lastAnswer } }
 
-  /// For tests: as if nothing had been heard for so much longer.
+  /// For tests: behaves as if the last reply were this much older.
   func loseTime(_ duration: Duration) { state.withLock { $0.lastAnswer -= duration } }
 
-  /// For how long nothing has worked.
+  /// Time for which nothing has worked.
   var downtime: Duration { state.withLock { $0.since.map { .now - $0 } } ?? .zero }
 
   /// `nil` while all is well.

@@ -1,13 +1,13 @@
 import HubCore
 import SQLDatabase
 
-/// Numbers that many writers add to: a row for each lane, which reading adds up, so that none waits
-/// for another's commit.
+/// Sums that many writers add to: a row for each lane, which readers add up, so that no writer
+/// waits for another's commit.
 extension PostgresSession {
-  /// Writes what the transaction has counted.
+  /// Writes the counts of the transaction.
   func writeTally() throws {
     guard !tally.isEmpty else { return }
-    // In one order everywhere: two that share a lane then wait for each other at worst.
+    // In a fixed order: two writers that share a lane then merely wait for each other.
     let registrations = tally.registrations.filter { $0.value != 0 }
       .sorted { ($0.key.hub, $0.key.platform) < ($1.key.hub, $1.key.platform) }
     if !registrations.isEmpty {
@@ -27,7 +27,7 @@ extension PostgresSession {
         < ($1.key.hub, $1.key.at, $1.key.platform, $1.key.code)
     }
     for period in counts.isEmpty ? [] : StatisticPeriod.allCases {
-      // Several minutes of one hour are one row of it.
+      // Several minutes of one hour are summed into one row.
       var rows: [StatisticTally.Count: Int] = [:]
       for (key, total) in counts {
         let at = key.at / (Int64(period.length) * 1_000)

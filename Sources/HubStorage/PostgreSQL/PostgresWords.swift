@@ -3,7 +3,7 @@ package import HubCore
 import NotificationHubs
 import SQLDatabase
 
-/// What nodes tell each other about lanes, as rows of the one that says it.
+/// Messages between nodes about lanes, as rows that belong to the sender.
 extension PostgresHubStore {
   package func exchange(
     _ words: Set<LaneWord>, recovered: Set<LaneKey>
@@ -11,7 +11,7 @@ extension PostgresHubStore {
     guard let heart else { return LaneNews() }
     let node = heart.id
     let told = heart.told(as: node)
-    // Most of the time there is nothing new to tell.
+    // Usually there is nothing new to announce.
     guard words != told || !recovered.isEmpty else {
       return try await readFreely(as: .delivery()) { try $0.news(for: node, told) }
     }
@@ -47,7 +47,8 @@ extension PostgresSession {
     }
   }
 
-  /// A push has succeeded: nodes that had the credential refused may try again.
+  /// Withdraws refusals after a push has succeeded: nodes whose credential was refused may try
+  /// again.
   fileprivate func takeBack(_ lanes: Set<LaneKey>) throws {
     for lane in lanes {
       try execute(
@@ -56,8 +57,8 @@ extension PostgresSession {
     }
   }
 
-  /// - Parameter told: What this node has told before; a refusal that is not there any more is
-  ///   lifted.
+  /// - Parameter told: The messages that this node has sent before; a refusal that is missing now
+  ///   is lifted.
   fileprivate func news(for node: Int64, _ told: Set<LaneWord>) throws -> LaneNews {
     var news = LaneNews()
     news.lifted = Set(told.lazy.filter { $0.kind == .refused }.map(\.lane))
@@ -68,7 +69,7 @@ extension PostgresSession {
       WHERE w.node = ?1 OR \(PostgresConnection.isAlive("n"))
       """, node)
     while try row.step() {
-      // What a newer version says that this one does not know is not for it.
+      // Messages of a newer version that this one does not know are ignored.
       guard let platform = try? PushPlatform(code: row.integer(2)),
         let kind = LaneWord.Kind(rawValue: Int(row.integer(3)))
       else { continue }

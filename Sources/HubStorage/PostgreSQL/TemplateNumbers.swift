@@ -2,8 +2,8 @@ import HubCore
 import NotificationHubs
 import Synchronization
 
-/// Gives the templates that pages bring numbers, by which this process keeps what it makes of them.
-/// A row has the whole template, so that nothing of it is left when the row goes.
+/// Assigns numbers to the templates in pages, by which this process caches its results for them. A
+/// row contains the whole template, so that it is deleted completely with the row.
 final class TemplateNumbers: Sendable {
   private struct State {
     var known: [[UInt8]: StoredTemplate] = [:]
@@ -11,7 +11,7 @@ final class TemplateNumbers: Sendable {
   }
 
   private let state = Mutex(State())
-  /// How many are remembered; apps have few. One that is forgotten gets another number.
+  /// Maximum number of remembered templates; apps have few. A forgotten one gets another number.
   private static let limit = 10_000
 
   /// - Parameter bytes: See ``PushTemplate/stored``.

@@ -8,26 +8,26 @@ package import Foundation
   import Musl
 #endif
 
-/// The newest commit whose callers have been told that it is durable.
+/// The newest commit that callers have been told is durable.
 struct CommitMark: Hashable, Sendable {
   let number: Int64
   /// Milliseconds since 1970.
   let at: Int64
 }
 
-/// A mark beside the database (`belfry.sqlite-mark`). The engine opens a database whose log is
-/// damaged or gone without a word, in an older state: the mark tells that there was a newer one.
+/// A mark beside the database (`belfry.sqlite-mark`). SQLite silently opens a database whose log is
+/// damaged or missing, in an older state: the mark tells that there was a newer one.
 ///
 /// It is written after the log is synced, and not synced itself: after a power cut it may be older
 /// than the database, never newer.
 final class CommitMarkFile: Sendable {
-  /// -1 where there is none: a disk that is full when the database is first opened.
+  /// -1 when the file cannot be created, for example on a full disk.
   private let descriptor: Int32
 
   private static let length = 24
   private static let seal: Int64 = 0x4265_6c66_4d61_726b
 
-  /// - Parameter isReadOnly: Looks at what there is, and makes none.
+  /// - Parameter isReadOnly: Reads an existing mark, and creates none.
   init(database path: String, isReadOnly: Bool = false) {
     let flags = isReadOnly ? O_RDONLY : O_RDWR | O_CREAT
     descriptor = open(path + "-mark", flags | O_CLOEXEC, 0o600)
@@ -35,7 +35,7 @@ final class CommitMarkFile: Sendable {
 
   deinit { if descriptor >= 0 { _ = close(descriptor) } }
 
-  /// - Returns: `nil` when there is none, or none that makes sense.
+  /// - Returns: `nil` when there is no valid mark.
   func read() -> CommitMark? {
     var words: [Int64] = [0, 0, 0]
     let count = words.withUnsafeMutableBytes { pread(descriptor, $0.baseAddress, Self.length, 0) }
@@ -43,7 +43,7 @@ final class CommitMarkFile: Sendable {
     return CommitMark(number: Int64(littleEndian: words[0]), at: Int64(littleEndian: words[1]))
   }
 
-  /// A mark that cannot be written warns of less, no more.
+  /// Writes a mark. A failure only weakens the later check.
   func write(_ mark: CommitMark) {
     let (number, at) = (mark.number.littleEndian, mark.at.littleEndian)
     let words = [number, at, number ^ at ^ Self.seal]
@@ -51,11 +51,11 @@ final class CommitMarkFile: Sendable {
   }
 }
 
-/// What a damaged or missing log, or a copy put in the place of the database, has taken away.
+/// Commits lost through a damaged or missing log, or because the database was replaced by a copy.
 package struct DiscardedCommits: Hashable, Sendable, CustomStringConvertible {
-  /// How many transactions, each of up to some hundred changes.
+  /// Number of transactions, each of up to some hundred changes.
   package let count: Int64
-  /// When the last of them was acknowledged.
+  /// The time when the last of them was acknowledged.
   package let last: Date
 
   init?(_ mark: CommitMark, found commit: Int64) {

@@ -2,11 +2,11 @@ import Foundation
 import HubCore
 import SQLDatabase
 
-/// The way of a transaction from its commit to its callers: first the log is synced, then they are
+/// Brings a transaction from its commit to its callers: first the log is synced, then they are
 /// resumed.
 ///
-/// A thread of its own waits for the disk, so that the writing thread does the next group
-/// meanwhile; all groups that are there when the disk is free share one sync.
+/// A thread of its own waits for the disk, so that the writing thread can process the next group
+/// meanwhile; all groups that are waiting when the disk is free share one sync.
 final class CommitSync: @unchecked Sendable {
   /// The callers of a transaction.
   struct Group: Sendable {
@@ -15,37 +15,37 @@ final class CommitSync: @unchecked Sendable {
       let fail: @Sendable (any Error) -> Void
     }
     var callers: [Caller] = []
-    /// There is something to sync. Callers who have only looked wait as well: what they have seen
-    /// may be a commit that still waits for the disk.
+    /// Whether there is something to sync. Callers that have only read wait as well: they may have
+    /// seen a commit that is not yet on the disk.
     var hasWritten = false
     /// The number of the commit, if there was something to write.
     var commit: Int64 = 0
     let began = ContinuousClock.now
   }
 
-  /// How the log gets to the disk.
+  /// The operations that bring the log to the disk.
   struct Disk: Sendable {
     let sync: @Sendable () throws -> Void
-    /// After a failed sync: gets all that has been committed to the disk in another way.
+    /// After a failed sync: writes everything that has been committed to the disk in another way.
     let recover: @Sendable () throws -> Void
-    /// Notes the newest commit that is durable.
+    /// Records the newest durable commit.
     let note: @Sendable (CommitMark) -> Void
   }
 
   private let queue = JobQueue<Group>()
   private let health: StoreHealth
-  // `condition` guards all that varies here.
+  // `condition` guards all mutable state.
   private let condition = NSCondition()
-  /// Groups whose callers have not been resumed yet.
+  /// Number of groups whose callers have not been resumed yet.
   private var pending = 0
-  /// Why a sync has failed, until the disk has recovered. Nothing more is written meanwhile. What
-  /// was committed before can neither be promised nor taken back, so its callers wait: a checkpoint
-  /// that was refused and then found to be there would count twice.
+  /// The error of the last sync, until the disk has recovered. Nothing more is written meanwhile.
+  /// Earlier commits can neither be promised nor taken back, so their callers wait: a checkpoint
+  /// that was refused and then found to be committed would count twice.
   private var failure: (any Error)?
   private var isClosing = false
   private var counted = StoreStatistics()
 
-  /// Between two tries to recover, in seconds.
+  /// Pause between two attempts to recover, in seconds.
   private static let recoveryPause = 0.5
 
   init(health: StoreHealth) { self.health = health }
@@ -56,7 +56,7 @@ final class CommitSync: @unchecked Sendable {
     return counted
   }
 
-  /// - Parameter open: Makes what syncs the log; runs on the new thread.
+  /// - Parameter open: Creates the disk operations; runs on the new thread.
   func start(_ open: @escaping @Sendable () throws -> Disk) async throws {
     try await queue.startThread(
       named: "hub store sync", batch: .max, open: open,
@@ -71,7 +71,7 @@ final class CommitSync: @unchecked Sendable {
   }
 
   /// Waits until at most one group waits for the disk. Without that the writing thread would take
-  /// callers one by one as they come, and a group costs less for each the more it has.
+  /// callers one by one as they arrive, and larger groups cost less per caller.
   func waitForRoom() {
     condition.lock()
     while pending > 1 && failure == nil { condition.wait() }
@@ -82,7 +82,7 @@ final class CommitSync: @unchecked Sendable {
   func confirm(_ group: Group) {
     add(1)
     if !queue.add(group) {
-      // The store is gone, and with it everyone who could wait.
+      // The store is gone, and with it every caller that could wait.
       for caller in group.callers { caller.fail(StoreError.closed) }
       add(-1)
     }
@@ -112,7 +112,7 @@ final class CommitSync: @unchecked Sendable {
       health.written()
       disk.note(CommitMark(number: groups.map(\.commit).max() ?? 0, at: Date().milliseconds))
     }
-    // The next group may start before these callers go on.
+    // The next group may start before these callers are resumed.
     add(-groups.count)
     for group in groups { for caller in group.callers { caller.resume() } }
   }
@@ -127,7 +127,7 @@ final class CommitSync: @unchecked Sendable {
     }
   }
 
-  /// Tries until the disk works again.
+  /// Retries until the disk works again.
   /// - Returns: `false` when the store is closed first.
   private func recover(from error: any Error, _ disk: Disk) -> Bool {
     var error = error

@@ -2,14 +2,14 @@ import Foundation
 import HubCore
 import SQLDatabase
 
-/// Knows the version of hubs, policies and credentials, which every process that changes them
+/// Caches the version of hubs, policies and credentials, which every process that changes them
 /// raises in the database.
 ///
-/// Asked with every request: this process's changes show at once, those of others within
-/// ``interval``. A look reads one row of one page that stays in memory; for that it has a
+/// Asked with every request: changes of this process are visible at once, those of others within
+/// ``interval``. A check reads one row of one page that stays in memory; for that it has a
 /// connection of its own and does not queue for a thread.
 final class DirectoryWatch: @unchecked Sendable {
-  // `lock` guards all that varies here.
+  // `lock` guards all mutable state.
   private let lock = NSLock()
   private var connection: SQLiteConnection?
   private var last = 0
@@ -29,7 +29,7 @@ final class DirectoryWatch: @unchecked Sendable {
     last = try read()
   }
 
-  /// Looks again when next asked.
+  /// Reads the version again when next asked.
   func look() {
     lock.lock()
     defer { lock.unlock() }
@@ -46,7 +46,7 @@ final class DirectoryWatch: @unchecked Sendable {
       last = try read()
       nextLook = now + Self.interval
     } catch let error as SQLError where error.kind == .locked {
-      // Another process is recovering the file; what was true a moment ago will do.
+      // Another process is recovering the file; the last known version will do.
     } catch {
       throw StoreError.orRefusal(error)
     }

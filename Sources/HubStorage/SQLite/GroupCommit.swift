@@ -5,15 +5,15 @@ import SQLDatabase
 typealias WriteJob = Job<WriteSession>
 
 extension WriteSession {
-  /// Does all that was waiting in one transaction, as far as there is time; the callers are resumed
-  /// once it is durable.
+  /// Does all waiting work in one transaction, within a time limit; the callers are resumed once it
+  /// is durable.
   ///
-  /// Work that fails before it has written anything fails alone. When a piece of work fails
-  /// halfway, or the commit does, everything is undone and each is tried in a transaction of its
-  /// own, so that one cannot spoil the others.
+  /// Work that fails before it has written anything fails alone. When a unit of work fails halfway,
+  /// or the commit does, everything is rolled back and each is tried in a transaction of its own,
+  /// so that one cannot fail the others.
   ///
-  /// - Parameter limit: After so long no further piece of work begins.
-  /// - Returns: How many were done, at least one.
+  /// - Parameter limit: The time after which no further unit of work begins.
+  /// - Returns: The number of units done, at least one.
   func perform(_ jobs: [WriteJob], for limit: Duration) -> Int {
     var begun = 0
     do {
@@ -40,7 +40,7 @@ extension WriteSession {
     job.fail(StoreError.orRefusal(error))
   }
 
-  /// - Throws: When nothing was written and nobody will be resumed.
+  /// - Throws: When nothing was written, and no caller will be resumed.
   private func performTogether(
     _ jobs: ArraySlice<WriteJob>, for limit: Duration, begun: inout Int
   ) throws {
@@ -80,8 +80,8 @@ extension WriteSession {
 }
 
 extension StoreError {
-  /// What a caller of the store sees of an error inside; errors of other kinds, which a caller's
-  /// own closure has thrown, pass as they are.
+  /// Converts an internal error to the one that a caller of the store sees; errors of other kinds,
+  /// which a caller's own closure has thrown, are returned unchanged.
   package static func orRefusal(_ error: any Error) -> any Error {
     guard let error = error as? SQLError else { return error }
     return switch error.kind {

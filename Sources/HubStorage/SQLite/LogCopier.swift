@@ -1,14 +1,14 @@
 import SQLDatabase
 import Synchronization
 
-/// Keeps the write-ahead log short without making writers wait: a thread of its own, with its own
-/// connection, copies the bulk of it into the database file; the writing thread then copies what
-/// has come meanwhile, after which its next write starts the log again.
+/// Keeps the write-ahead log short without blocking writers: a thread of its own, with its own
+/// connection, copies most of it into the database file; the writing thread then copies the rest,
+/// after which its next write starts the log again.
 final class LogCopier: Sendable {
   private enum State {
     case idle
     case copying
-    /// The thread has copied so many pages.
+    /// The thread has copied this many pages.
     case copied(Int)
   }
 
@@ -16,7 +16,7 @@ final class LogCopier: Sendable {
 
   private let queue = JobQueue<Request>()
   private let state = Mutex(State.idle)
-  /// Pages in the log that are worth copying.
+  /// Number of pages in the log from which it is copied.
   private let pages: Int
 
   init(pages: Int) { self.pages = pages }
@@ -25,7 +25,7 @@ final class LogCopier: Sendable {
     try await queue.startThread(
       named: "hub store log", batch: 1, open: open,
       work: { _, connection in
-        // What fails now is tried again when the log has grown.
+        // A failed copy is retried when the log has grown.
         let copied = (try? connection.copyLog())?.copied ?? 0
         self.state.withLock { $0 = .copied(copied) }
       },
@@ -42,7 +42,7 @@ final class LogCopier: Sendable {
     case .copied where length < pages: become(.idle)
     case .idle: copy()
     case .copied(let copied):
-      // With much left the thread has another turn, unless it cannot keep up at all.
+      // With much left the thread copies again, unless it cannot keep up at all.
       if length - copied > pages / 4 && length < pages * 4 {
         copy()
       } else {

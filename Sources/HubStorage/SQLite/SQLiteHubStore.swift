@@ -1,59 +1,58 @@
 package import HubCore
 package import SQLDatabase
 
-/// The embedded engine of ``HubStore``: one SQLite file. Bitmaps of tags answer who matches an
-/// expression.
+/// The embedded engine of ``HubStore``: one SQLite file. Bitmaps of tags determine which
+/// registrations match an expression.
 ///
-/// What it keeps stands in `Subjects`, a file for each: calls, SQL and rows together.
+/// Its subjects are in `Subjects`, a file for each: calls, SQL and rows together.
 package struct SQLiteHubStore: HubStore {
   package struct Options: Sendable {
     /// Memory for the bitmaps of tags, in bytes.
     package var audienceBytes = 32 << 20
-    /// Memory for pages of the database on the writing side, in KiB.
+    /// Page cache of the writing thread, in KiB.
     package var writerCache = 64 << 10
-    /// Memory for pages of the database of each reading thread, in KiB.
+    /// Page cache of each reading thread, in KiB.
     package var readerCache = 4 << 10
-    /// Threads that read.
+    /// Number of reading threads.
     package var readers = 2
-    /// How long to wait for another process's lock, in milliseconds.
+    /// Time to wait for another process's lock, in milliseconds.
     package var lockTimeout: Int32 = 5_000
-    /// Pages of 4 KiB in the log that are worth copying into the file.
+    /// Number of 4 KiB pages in the log from which it is copied into the file.
     package var logPages = 16_384
-    /// How many changes of tags' members gather in the log before they are merged.
+    /// Number of changes of tag members that gather in the log before they are merged.
     package var tagLogLimit = 65_536
-    /// How many changes of devices' keys gather in the log before they go into the index: a device
-    /// has a key for its id, its user and each handle, of some 40 bytes in memory.
+    /// Number of changes of device keys that gather in the log before they go into the index. A
+    /// device has a key for its id, its user and each handle, each of some 40 bytes in memory.
     package var keyLogLimit = 262_144
-    /// The most different tags that one hub may have.
+    /// Maximum number of different tags of one hub.
     package var tagsPerHub = 5_000_000
-    /// The most different templates that one hub may have.
+    /// Maximum number of different templates of one hub.
     package var templatesPerHub = 100_000
-    /// How much work may wait for the writing thread.
+    /// Limits on the work that waits for the writing thread.
     package var limits = JobLimits()
-    /// How much work shares a transaction, and for how long it is given more: the work of others
-    /// waits for that.
+    /// Maximum size of a transaction that work shares, and the time during which more is added to
+    /// it: other work waits for that.
     package var group = JobGroup(jobs: 512, rows: 16_384, bytes: 8 << 20)
     package var groupTime = Duration.milliseconds(50)
-    /// The most installations that are read for one page of a list with a filter.
+    /// Maximum number of installations read for one page of a filtered list.
     package var stretch = 5_000
-    /// The most names of templates that a hub's registrations are counted by at once; with more,
-    /// their rows are read.
+    /// Maximum number of template names by which a hub's registrations are counted at once; with
+    /// more, their rows are read.
     package var countedNames = 1_000
     /// The largest size of the file in pages of 4 KiB, for tests of a full disk.
     package var maximumPages: Int?
-    /// Whether a database of an older version is brought up to date. A command must not do that
-    /// while a server of the older version works with it.
+    /// Whether a database of an older version is migrated. A command must not do that while a
+    /// server of the older version uses it.
     package var mayMigrate = true
-    /// Whether it may be the target of a move that is not finished, which nobody else can open.
+    /// Whether it may be the target of an unfinished move, which nobody else can open.
     package var takesMove = false
-    /// Whether a database that is brought up to date is kept as it was beside it; see
-    /// ``StoreUpgrade``.
+    /// Whether a copy of a database is kept beside it before it is migrated; see ``StoreUpgrade``.
     package var keepsUpgradeCopy = true
-    /// The room on the disk in bytes, in place of what the system says, for tests of a full one.
+    /// The free disk space in bytes, in place of what the system reports, for tests of a full disk.
     package var availableBytes: Int64?
-    /// A file system registered with the engine, for tests of disks that fail.
+    /// The name of a VFS registered with SQLite, for tests of failing disks.
     package var fileSystem: String?
-    /// Steps of the schema after this version's, for tests of upgrades.
+    /// Schema steps after this version's, for tests of upgrades.
     var laterSteps: [Migration] = []
     var steps: [Migration] { Schema.migrations + laterSteps }
 
@@ -66,14 +65,14 @@ package struct SQLiteHubStore: HubStore {
   package var clock: HubClock { .system }
   /// Makes and reads the ids of registrations.
   package var coding: RegistrationIDCoding { engine.coding }
-  /// What had been acknowledged and was not there when the database was opened; `nil` as a rule.
+  /// Acknowledged commits that were missing when the database was opened; usually `nil`.
   package var discarded: DiscardedCommits? { engine.discarded }
-  /// What opening it has brought up to date; `nil` as a rule.
+  /// The migration done at opening; usually `nil`.
   package var upgrade: StoreUpgrade? { engine.upgrade }
 
-  /// Opens the file, creating it when there is none, and brings its schema up to date.
+  /// Opens the file, creating it when there is none, and migrates its schema.
   ///
-  /// - Throws: ``StoreError``; a file that did not exist before does not exist then either.
+  /// - Throws: ``StoreError``. A file that did not exist before is not left behind.
   package static func open(
     at path: String, sealing: any SecretSealing, options: Options = Options()
   ) async throws -> SQLiteHubStore {
@@ -82,14 +81,14 @@ package struct SQLiteHubStore: HubStore {
       interceptor: nil)
   }
 
-  /// The same open file, with something in front of every call, for tests.
+  /// The same open file with an interceptor in front of every call, for tests.
   package func intercepted(by interceptor: any StoreInterceptor) -> SQLiteHubStore {
     SQLiteHubStore(engine: engine, interceptor: interceptor)
   }
 
   // MARK: Work
 
-  /// Does `body` in a transaction; returns once it is durable.
+  /// Runs `body` in a transaction; returns once it is durable.
   func write<Value: Sendable>(
     _ call: String = #function, as label: JobLabel = .asked(),
     _ body: @escaping @Sendable (WriteSession) throws -> Value
@@ -97,7 +96,7 @@ package struct SQLiteHubStore: HubStore {
     try await intercepted(call) { [engine] in try await engine.writer.perform(label, body) }
   }
 
-  /// Does `body` in a transaction, so that it sees one state of the database throughout.
+  /// Runs `body` in a transaction, so that it sees one state of the database throughout.
   func read<Value: Sendable>(
     _ call: String = #function, as label: JobLabel = .asked(),
     _ body: @escaping @Sendable (ReadSession) throws -> Value
@@ -107,7 +106,7 @@ package struct SQLiteHubStore: HubStore {
     }
   }
 
-  /// Does `body` without a transaction: evaluation of an audience starts and ends its own.
+  /// Runs `body` without a transaction: evaluation of an audience begins and ends its own.
   func readFreely<Value: Sendable>(
     _ call: String = #function, as label: JobLabel = .asked(),
     _ body: @escaping @Sendable (ReadSession) throws -> Value
@@ -115,7 +114,7 @@ package struct SQLiteHubStore: HubStore {
     try await intercepted(call) { [engine] in try await engine.readers.perform(label, body) }
   }
 
-  /// Lets the interceptor have its say.
+  /// Calls the interceptor.
   private func intercepted<Value: Sendable>(
     _ call: String, _ body: @Sendable () async throws -> Value
   ) async throws -> Value {
@@ -152,10 +151,10 @@ package struct SQLiteHubStore: HubStore {
   package func close() async throws { await engine.close() }
 }
 
-/// Stands in front of every call of a store.
+/// An interceptor in front of every call of a store.
 package protocol StoreInterceptor: Sendable {
-  /// - Parameter call: The call's name with its labels, `checkpoint(_:)` say. One that works in
-  ///   several steps comes here with each.
+  /// - Parameter call: The call's name with its labels, for example `checkpoint(_:)`. A call with
+  ///   several steps is reported with each.
   func intercept<Value: Sendable>(
     _ call: String, _ body: @Sendable () async throws -> Value
   ) async throws -> Value

@@ -2,7 +2,7 @@ import HubCore
 import NotificationHubs
 import SQLDatabase
 
-/// What a reading thread works with. Only that thread touches it.
+/// A reading thread's working state. Only that thread uses it.
 final class ReadSession {
   let connection: any SQLConnection
   let index: AudienceIndex
@@ -29,9 +29,9 @@ final class ReadSession {
   }
 }
 
-/// What the writing thread works with: its connection, and what it knows of the database.
+/// The writing thread's working state: its connection, and its knowledge of the database.
 ///
-/// Only that thread touches it.
+/// Only that thread uses it.
 final class WriteSession {
   let connection: SQLiteConnection
   let sealing: any SecretSealing
@@ -43,36 +43,36 @@ final class WriteSession {
   private let watch: DirectoryWatch
   /// The number under which this process commits.
   private let writer: Int64
-  /// As in the database at the beginning of the transaction, with the numbers given out since.
+  /// The state at the beginning of the transaction, with the numbers allocated since.
   var state: StoreState
-  /// What the transaction under way has done to the members of tags.
+  /// Changes of the current transaction to the members of tags.
   var changes: [TagChange] = []
-  /// How many of ``changes`` are written.
+  /// Number of ``changes`` that are written.
   var writtenChanges = 0
-  /// As in the database; forgotten after a rollback and when another process has written.
+  /// The log in the database; forgotten after a rollback and when another process has written.
   var knownLog: TagLog?
-  /// What of the log is on its way into the parts; forgotten with it.
+  /// The part of the log that is being merged; forgotten with it.
   var tagMerge: TagMerge?
   let tagLogLimit: Int
   /// See ``deviceKeys()``.
   let keys: DeviceKeys
   let keyLogLimit: Int
-  /// The transaction has done more to it than ``changes`` says.
+  /// Whether the transaction has changed members of tags beyond ``changes``.
   var hasDroppedTags = false
-  /// The transaction has changed hubs, policies or credentials.
+  /// Whether the transaction has changed hubs, policies or credentials.
   var hasChangedDirectory = false
   /// Known rows; forgotten after a rollback and when another process has written.
   var tagNumbers: [TagKey: Int64] = [:]
   /// Tags and templates that a registration has lost in the transaction.
   var leftTags: Set<Int64> = []
   var leftTemplates: Set<Int64> = []
-  /// What the transaction has counted so far.
+  /// Counts made by the transaction so far.
   var tally = StatisticTally()
   let vocabulary: VocabularyLimits
-  /// Devices that come back keep what they had, whatever the limits are.
+  /// Whether devices are being restored, which keep what they had, whatever the limits are.
   var isRestoring = false
-  /// How many plain tags and templates hubs have, as far as that was asked; and the same at the
-  /// last commit, since counting again after each refusal would cost too much.
+  /// Number of plain tags and templates of hubs, as far as known; and the same at the last commit,
+  /// because counting again after each refusal would cost too much.
   var sizes = Vocabulary()
   private var committedSizes = Vocabulary()
 
@@ -83,7 +83,7 @@ final class WriteSession {
   var hubs: Set<Hub.ID> = []
   let templates: TemplateTable
 
-  /// How many tags' numbers are remembered.
+  /// Maximum number of remembered tag numbers.
   static let tagLimit = 50_000
 
   init(
@@ -110,7 +110,7 @@ final class WriteSession {
 
   // MARK: Transactions
 
-  /// Starts a transaction; looks whether another process has written since the last.
+  /// Begins a transaction; checks whether another process has written since the last.
   func begin() throws {
     try connection.run(connection.dialect.beginWriting)
     do {
@@ -126,7 +126,7 @@ final class WriteSession {
     }
   }
 
-  /// Commits; the bitmaps follow.
+  /// Commits, and updates the bitmaps.
   func commit(hasWritten: Bool) throws {
     guard hasWritten else {
       try connection.run("COMMIT")
@@ -150,7 +150,7 @@ final class WriteSession {
     committedSizes = sizes
   }
 
-  /// Undoes the transaction and forgets what it had found out.
+  /// Rolls the transaction back and forgets what it had found out.
   func rollBack() {
     connection.rollBack()
     forgetChanges()

@@ -3,10 +3,10 @@ import HubCore
 import SQLDatabase
 import Synchronization
 
-/// An SQLite file that is open: one thread that writes, a few that read, one that waits for the
-/// disk, one that copies the log into the file, and what they share.
+/// An open SQLite file: one thread that writes, a few that read, one that waits for the disk, one
+/// that copies the log into the file, and their shared state.
 ///
-/// Callers' writes are grouped: whatever waits when the writing thread is free shares one
+/// Callers' writes are grouped: all that are waiting when the writing thread is free share one
 /// transaction and one wait for the disk.
 final class StoreEngine: Sendable {
   typealias Options = SQLiteHubStore.Options
@@ -21,12 +21,12 @@ final class StoreEngine: Sendable {
   /// Makes and reads the ids of registrations.
   let coding: RegistrationIDCoding
   private let watch: DirectoryWatch
-  /// Where the look for tags and templates that earlier versions have left goes on, and when the
-  /// next begins.
+  /// The position of the sweep for unused tags and templates that earlier versions have left, and
+  /// the time when the next sweep begins.
   let sweep = Mutex<(place: SweepPlace?, due: ContinuousClock.Instant)>((.tags(after: 0), .now))
-  /// What had been acknowledged and was not there when the database was opened; `nil` as a rule.
+  /// Acknowledged commits that were missing when the database was opened; usually `nil`.
   let discarded: DiscardedCommits?
-  /// What opening it has migrated; `nil` as a rule.
+  /// The migration done at opening; usually `nil`.
   let upgrade: StoreUpgrade?
 
   private init(
@@ -56,9 +56,9 @@ final class StoreEngine: Sendable {
     copier.closeWithoutWaiting()
   }
 
-  /// Opens the file, creating it when there is none, and brings its schema up to date.
+  /// Opens the file, creating it when there is none, and migrates its schema.
   ///
-  /// - Throws: ``StoreError``; a file that did not exist before does not exist then either.
+  /// - Throws: ``StoreError``. A file that did not exist before is not left behind.
   static func open(
     at path: String, sealing: any SecretSealing, options: Options
   ) async throws -> StoreEngine {
@@ -134,7 +134,7 @@ final class StoreEngine: Sendable {
     }
   }
 
-  /// Carries what the writing thread makes at its start to the task that opens the store.
+  /// Carries the results of the writing thread's start to the task that opens the store.
   private final class Opened: Sendable {
     let values = Mutex<(AudienceIndex, RegistrationIDCoding, commit: Int64, StoreUpgrade?)?>(nil)
   }
@@ -179,9 +179,9 @@ final class StoreEngine: Sendable {
     }
   }
 
-  /// After a failed sync nobody knows what of the log is on the disk, and another sync may claim
-  /// success for pages that the system has dropped. So the log is copied into the file, which is
-  /// written, and synced, again.
+  /// Recovers from a failed sync. It is then unknown which part of the log is on the disk, and
+  /// another sync may report success for pages that the system has dropped. So the log is copied
+  /// into the file, which is written, and synced, again.
   private static func rescueLog(path: String, options: Options) throws {
     let connection = try SQLiteConnection(path: path, options: options.writing)
     defer { connection.close() }
@@ -191,7 +191,8 @@ final class StoreEngine: Sendable {
     }
   }
 
-  /// A sealed word shows at once whether the secrets in the file open under this master key.
+  /// Opens a sealed word, which shows at once whether the secrets in the file open under this
+  /// master key.
   private static func checkCanary(
     _ connection: any SQLConnection, sealing: any SecretSealing
   ) throws {
@@ -229,7 +230,8 @@ final class StoreEngine: Sendable {
         ?? .unavailable(reason: "the database cannot be read")
     }
     if health.wantsProbe() {
-      // Nobody waits for it: a locked database would hold up every question. The next look knows.
+      // Nobody waits for it: a locked database would delay every check. The next check knows the
+      // result.
       _ = writer.add(
         WriteJob(
           run: { session in
@@ -245,14 +247,14 @@ final class StoreEngine: Sendable {
     await readers.close()
     await copier.close()
     watch.close()
-    // The last connection to go copies the log into the file and removes it.
+    // The last connection to close copies the log into the file and removes it.
     await writer.close()
     await sync.close()
   }
 }
 
 extension SQLiteHubStore.Options {
-  /// How the connections are opened that write: the log is synced, and copied, by others.
+  /// Options of writing connections: other threads sync the log and copy it.
   fileprivate var writing: SQLiteConnection.Options {
     var writing = SQLiteConnection.Options()
     writing.cacheSize = writerCache

@@ -3,23 +3,23 @@ package import HubCore
 import NotificationHubs
 import SQLDatabase
 
-/// What a doctor asks of a file. All of it only reads, each answer from one state of the database;
-/// the log cannot start again meanwhile.
+/// Checks of a file for diagnosis. They only read, each from one state of the database; the
+/// log cannot restart meanwhile.
 extension StoreFile {
-  /// Whether ``audienceFaults()`` and its neighbours can be asked: the tables are those of this
+  /// Whether ``audienceFaults()`` and the other checks can be used: the tables are those of this
   /// build.
   package var isCurrent: Bool { schema == Self.newestSchema }
 
-  /// How many tags have other members than the registrations say, of how many.
+  /// Number of tags whose members differ from the registrations', and number of all tags.
   ///
   /// For each tag the number of its members and the sum of a hash of each are compared, so that the
-  /// memory for it does not depend on how many devices there are.
+  /// memory used does not depend on the number of devices.
   package func audienceFaults() throws -> (wrong: Int, of: Int) {
     try connection.reading {
       var tags = try sumsOfRegistrations()
       for (tag, sum) in try sumsOfParts() { tags[tag, default: MemberSum()].subtract(sum) }
-      // Shared handles are no tags that registrations have; those of a hub on its way out go in
-      // slices.
+      // Shared handles are not tags of registrations; those of a hub that is being deleted go slice
+      // by slice.
       let known = try connection.numbers(
         """
         SELECT id FROM tag WHERE kind <> \(TagKey.Kind.sharedHandle.rawValue)
@@ -29,7 +29,7 @@ extension StoreFile {
     }
   }
 
-  /// Sums that are kept of registrations and do not add up, as hub and platform.
+  /// Number of stored sums that differ from the registrations, by hub and platform.
   package func totalFaults() throws -> Int {
     try connection.numbers(
       """
@@ -41,9 +41,9 @@ extension StoreFile {
     ).count
   }
 
-  /// Rows that belong to something that is not there, by what they are.
+  /// Rows that refer to something missing, by kind.
   package func orphans() throws -> [(rows: String, count: Int)] {
-    // What is left of a hub on its way out goes in slices.
+    // The rows of a hub that is being deleted go slice by slice.
     let alive = "hub NOT IN (SELECT id FROM deleted_hub)"
     let hub = "hub NOT IN (SELECT id FROM hub) AND \(alive)"
     let notification = "notification NOT IN (SELECT id FROM notification)"
@@ -75,7 +75,7 @@ extension StoreFile {
     }
   }
 
-  /// Opens all that is sealed.
+  /// Opens all sealed values.
   package func sealedValues(_ sealing: any SecretSealing) throws -> SealedValues {
     try FileReading(sql: connection, sealing: sealing).sealedValues()
   }
@@ -91,10 +91,10 @@ extension StoreFile {
     }.flatMap { id, name in try reading.credentials(hub: id).map { (name, $0) } }
   }
 
-  /// When the newest commit was acknowledged, as far as the mark beside the file tells.
+  /// The time when the newest commit was acknowledged, as far as the mark beside the file tells.
   package var lastCommit: Date? { mark.map { Date(milliseconds: $0.at) } }
 
-  /// What had been acknowledged and is not in the file; `nil` as a rule.
+  /// Acknowledged commits that are missing from the file; usually `nil`.
   package func discardedCommits() throws -> DiscardedCommits? {
     // The mark is read first: it never runs ahead of the file.
     guard let mark else { return nil }
@@ -105,7 +105,7 @@ extension StoreFile {
 
   // MARK: Sums
 
-  /// Some numbers of registrations, as their count and a sum that another set of them hardly has.
+  /// A set of registration numbers, as its count and a sum that is unlikely to match another set's.
   private struct MemberSum {
     private var count = 0
     private var sum: UInt64 = 0
@@ -142,7 +142,7 @@ extension StoreFile {
       for _ in 0..<(try reader.count()) {
         sums[try reader.signedNumber(), default: MemberSum()].add(number)
       }
-      // As ``WriteSession/nameTag(_:platform:hub:)`` has it.
+      // Matches ``WriteSession/nameTag(_:platform:hub:)``.
       guard row.integer(5) == 0, let platform = try? PushPlatform(code: row.integer(3)) else {
         continue
       }
@@ -178,7 +178,7 @@ extension StoreFile {
   }
 }
 
-/// A file as the subjects read it.
+/// A file as subjects read it.
 private final class FileReading: SubjectReading {
   let sql: any SQLConnection
   let sealing: any SecretSealing

@@ -1,8 +1,8 @@
 import HubCore
 package import SQLDatabase
 
-/// The file of an ``SQLiteHubStore`` that is looked at, or copied, without being opened as a store:
-/// nothing in it changes, and a server may work on it.
+/// The file of an ``SQLiteHubStore``, for inspection or copying without opening it as a store:
+/// nothing in it changes, and a server may be using it.
 package struct StoreFile {
   /// The newest schema version that this build knows.
   package static var newestSchema: Int { Schema.migrations.count }
@@ -30,10 +30,10 @@ package struct StoreFile {
     }
   }
 
-  /// Whether it is the target of a move that is not done, which nobody can serve.
+  /// Whether it is the target of an unfinished move, which nobody can serve.
   package func hasUnfinishedMove() throws -> Bool { try connection.hasUnfinishedMove() }
 
-  /// Proves that a sealed word in the file opens.
+  /// Verifies that a sealed word in the file opens.
   /// - Throws: ``StoreError/sealedSecret`` when it does not.
   package func check(_ sealing: any SecretSealing) throws {
     do {

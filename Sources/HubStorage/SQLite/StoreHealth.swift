@@ -3,16 +3,16 @@ import HubCore
 import SQLDatabase
 import Synchronization
 
-/// What the threads of a store have last found out about its disk and its file, for those who ask
-/// how it is (``SQLiteHubStore/condition()``).
+/// The latest observations of a store's threads about its disk and its file, for health checks
+/// (``SQLiteHubStore/condition()``).
 ///
-/// A write that failed counts until one succeeds; a page that cannot be made sense of counts until
-/// the store is opened again, since only another file mends it.
+/// A failed write counts until one succeeds; a malformed page counts until the store is opened
+/// again, because only another file repairs it.
 final class StoreHealth: Sendable {
   private struct State {
-    /// Why the last write failed.
+    /// The error of the last write, if it failed.
     var writing: StoreError?
-    /// When a write was last tried for the sake of knowing.
+    /// The time of the last write that was made only as a probe.
     var lastProbe: ContinuousClock.Instant?
     /// The last read that the system failed.
     var reading: (error: StoreError, at: ContinuousClock.Instant)?
@@ -20,17 +20,17 @@ final class StoreHealth: Sendable {
   }
 
   private let state = Mutex(State())
-  /// Some write has failed and none succeeded since; spares the lock where all is well.
+  /// Whether a write has failed and none succeeded since; avoids the lock while all is well.
   private let hasWriteFault = Atomic(false)
 
-  /// How long a failed read counts: the next one may be of another part of the disk.
+  /// Time for which a failed read counts: the next one may be of another part of the disk.
   private static let readFaultPeriod = Duration.seconds(60)
-  /// Between two writes that are made to see whether writing works again.
+  /// Pause between two probe writes.
   private static let probePeriod = Duration.seconds(1)
 
-  // MARK: Telling
+  // MARK: Reporting
 
-  /// Takes note of what a write met; refusals of what was asked say nothing about the store.
+  /// Records the failure of a write; rejections of the request itself say nothing about the store.
   func writeFailed(_ error: any Error) {
     guard let trouble = Self.trouble(error) else { return }
     state.withLock { state in
@@ -45,7 +45,7 @@ final class StoreHealth: Sendable {
     hasWriteFault.store(true, ordering: .relaxed)
   }
 
-  /// Something was written, and is on the disk.
+  /// Records that something was written, and is on the disk.
   func written() {
     guard hasWriteFault.load(ordering: .relaxed) else { return }
     hasWriteFault.store(false, ordering: .relaxed)
@@ -60,14 +60,14 @@ final class StoreHealth: Sendable {
     state.withLock { state in
       switch trouble {
       case .corrupt: state.damage = trouble
-      // Anyone who reads waits for nobody but the recovery of the log.
+      // A reader waits for nothing but the recovery of the log.
       case .locked: break
       default: state.reading = (trouble, .now)
       }
     }
   }
 
-  /// What an error says about the disk or the file; `nil` for all others.
+  /// The fault of the disk or the file that an error shows; `nil` for all other errors.
   private static func trouble(_ error: any Error) -> StoreError? {
     switch error {
     case let error as SQLError:
@@ -82,7 +82,7 @@ final class StoreHealth: Sendable {
     }
   }
 
-  // MARK: Asking
+  // MARK: Health checks
 
   var condition: StoreCondition {
     state.withLock { state in
@@ -90,12 +90,12 @@ final class StoreHealth: Sendable {
       if let (error, at) = state.reading, .now - at < Self.readFaultPeriod {
         return .unavailable(reason: error.description)
       }
-      // What is kept can be read, whatever keeps writes from the disk.
+      // Stored data can be read, whatever keeps writes from the disk.
       return state.writing.map { .readOnly(reason: $0.description) } ?? .healthy
     }
   }
 
-  /// Whether it is time to try a write, because the last one failed and nobody else may write.
+  /// Whether it is time for a probe, because the last write failed and nobody else may write.
   func wantsProbe() -> Bool {
     guard hasWriteFault.load(ordering: .relaxed) else { return false }
     return state.withLock { state in
@@ -107,11 +107,11 @@ final class StoreHealth: Sendable {
 }
 
 extension SQLConnection {
-  /// Looks at both ends of every table, which takes the same few pages however many rows there are.
-  /// It finds a file that is cut short or overwritten in large parts; a single damaged page shows
+  /// Reads both ends of every table, which takes the same few pages however many rows there are. It
+  /// detects a file that is truncated or overwritten in large parts; a single damaged page is found
   /// when it is read.
   ///
-  /// - Returns: What it has met; `nil` when nothing is wrong where it has looked.
+  /// - Returns: The error that it met; `nil` when none was found.
   func quickCheck() -> SQLError? {
     do {
       var tables: [(name: String, isClustered: Bool)] = []

@@ -1,41 +1,41 @@
 import SQLDatabase
 
 extension Schema {
-  /// Installations and registrations, and how they are found: by their keys and by their tags.
+  /// Installations and registrations, and the means to find them: their keys and their tags.
   static func deviceTables(_ type: Dialect) -> [String] {
     [
-      // One row: the secret that the ids of registrations are made with.
+      // One row: the secret from which the ids of registrations are made.
       """
       CREATE TABLE registration_key (
         id \(type.rowNumber), first \(type.integer) NOT NULL, second \(type.integer) NOT NULL)
       """,
-      // Bodies, headers and expiries that many devices share, found by a hash of all three.
+      // Bodies, headers and expiries that many devices share, looked up by a hash of all three.
       """
       CREATE TABLE template (
         id \(type.rowNumber), hub \(type.integer) NOT NULL, hash \(type.integer) NOT NULL,
         body TEXT NOT NULL, headers \(type.bytes) NOT NULL, expiry TEXT)
       """,
       "CREATE INDEX template_hash ON template (hub, hash)",
-      // `id_hash` and `user_hash` are of the id in lower case; what is found by them is compared.
-      // `fingerprint` is of all that was written; a repeat of the same writes nothing else.
+      // `id_hash` and `user_hash` are of the id in lower case; matches are compared in full.
+      // `fingerprint` is of everything that was written; an identical write writes nothing else.
       """
       CREATE TABLE installation (
         id \(type.rowNumber), hub \(type.integer) NOT NULL, id_hash \(type.integer) NOT NULL,
         public_id TEXT NOT NULL, user_hash \(type.integer), fingerprint \(type.integer) NOT NULL,
         document \(type.bytes) NOT NULL, expires_at \(type.integer))
       """,
-      // Their order is that in which they came, so that it costs no page of its own.
+      // In the order of arrival, so that an insertion costs no page of its own.
       "CREATE INDEX installation_hub ON installation (hub)",
       """
       CREATE INDEX installation_expiry ON installation (expires_at)
       WHERE expires_at IS NOT NULL
       """,
-      // Installations whose registrations do not say all that their document does.
+      // Installations whose document names more than their registrations say.
       "CREATE INDEX installation_apart ON installation (hub) WHERE fingerprint = 0",
     ]
       + registrationTables(type) + [
-        // Devices are found by ``DeviceKeys`` in place of indexes on random columns; the log has
-        // what is not in the index yet.
+        // Devices are looked up by ``DeviceKeys`` in place of indexes on random columns; the log
+        // has the keys that are not in the index yet.
         """
         CREATE TABLE device_key (
           hash \(type.integer) NOT NULL, number \(type.integer) NOT NULL,
@@ -47,8 +47,8 @@ extension Schema {
           id \(type.rowNumber), hub \(type.integer) NOT NULL, kind \(type.integer) NOT NULL,
           name TEXT NOT NULL, UNIQUE (hub, kind, name))
         """,
-        // The members of a tag by parts of 65 536 numbers, and a log of the changes that are not in
-        // them yet. `total` counts the members.
+        // The members of a tag by parts of 65 536 numbers, and a log of the changes that are not
+        // merged yet. `total` counts the members.
         """
         CREATE TABLE tag_part (
           tag \(type.integer) NOT NULL, part \(type.integer) NOT NULL,
@@ -62,14 +62,14 @@ extension Schema {
   private static func registrationTables(_ type: Dialect) -> [String] {
     [
       // `installation` is 0 for one that a client has written itself. Native when `template` is
-      // null. `tags` holds the numbers of all its tags, so that no index has to find them.
-      // `public_id` is null when the hub has made it, for then it follows from `id`; `public_hash`
-      // is its hash. `tag_text` holds the tags as they were written; it is null when they follow
-      // from the installation. `template_handle` repeats `handle_hash` for a template registration
-      // that cannot be found through a native one of its installation. `environment` is where
-      // pushes have succeeded, as ``PushEnvironment``; null where it was always the credential's
-      // own. `written` is the `commit_number` of the last write, `revision` of the last one by an
-      // app or a client.
+      // null. `tags` holds the numbers of all its tags, so that no index is needed to find them.
+      // `public_id` is null when the hub has made it, because then it follows from `id`;
+      // `public_hash` is its hash. `tag_text` holds the tags as they were written; it is null when
+      // they are derived from the installation. `template_handle` repeats `handle_hash` for a
+      // template registration that cannot be found through a native one of its installation.
+      // `environment` is where pushes have succeeded, as ``PushEnvironment``; null where it was
+      // always the credential's own. `written` is the `commit_number` of the last write, `revision`
+      // of the last one by an app or a client.
       """
       CREATE TABLE registration (
         id \(type.rowNumber), hub \(type.integer) NOT NULL, installation \(type.integer) NOT NULL,
@@ -93,14 +93,14 @@ extension Schema {
       CREATE INDEX registration_template_handle ON registration (template_handle)
       WHERE template_handle IS NOT NULL
       """,
-      // Finds what still uses a template, so that one that nobody uses can go.
+      // Finds the users of a template, so that an unused one can be deleted.
       """
       CREATE INDEX registration_template ON registration (template)
       WHERE template IS NOT NULL
       """,
-      // A row of `registration` as it was when a push service called its handle dead. `new_handle`
-      // is null when the row was deleted there; else it got that handle from its push service, and
-      // has it still unless it was written since.
+      // A row of `registration` as it was when a push service reported its handle dead.
+      // `new_handle` is null when the row was deleted there; otherwise it is the replacement from
+      // the push service, which the row still has unless it was written since.
       """
       CREATE TABLE removed_registration (
         id \(type.rowNumber), hub \(type.integer) NOT NULL, installation \(type.integer) NOT NULL,

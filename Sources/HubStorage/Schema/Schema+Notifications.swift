@@ -4,15 +4,15 @@ extension Schema {
   /// True for notifications whose expression names a user.
   static let userNotification = "lower(tags) LIKE '%$userid:{%'"
 
-  /// Notifications and what is left to do for them.
+  /// Notifications and their remaining work.
   static func notificationTables(_ type: Dialect) -> [String] {
     [
-      // `format` is a platform's number, 0 for template sends. `ended_at` is null while there is
-      // something left to do. `kept` is an `OutcomeKeeping`; `kept_rows` counts what of the
-      // notification is in notification_failure, `kept_at` says when the last came; it is null when
-      // there is none. `last_registration` is that of store_state when the notification was
-      // accepted, `audience_commit` the `commit_number` when it was accepted or released;
-      // `aborted_at` is when its sender called it off.
+      // `format` is a platform's number, 0 for template sends. `ended_at` is null while work
+      // remains. `kept` is an `OutcomeKeeping`; `kept_rows` counts the notification's rows in
+      // notification_failure, `kept_at` is the time of the last, null when there is none.
+      // `last_registration` is that of store_state when the notification was accepted,
+      // `audience_commit` the `commit_number` when it was accepted or released; `aborted_at` is
+      // when its sender aborted it.
       """
       CREATE TABLE notification (
         id \(type.rowNumber), hub \(type.integer) NOT NULL, public_id TEXT NOT NULL,
@@ -61,8 +61,8 @@ extension Schema {
         PRIMARY KEY (hub, name)) \(type.clustered)
       """,
       "CREATE INDEX idempotency_key_expiry ON idempotency_key (expires_at)",
-      // `hub` and `platform` name the lane that it waits for; the last three columns are the
-      // outcome of the try before.
+      // `hub` and `platform` identify the lane that it waits for; the last three columns are the
+      // outcome of the previous attempt.
       """
       CREATE TABLE retry (
         notification \(type.integer) NOT NULL, registration \(type.integer) NOT NULL,
@@ -84,7 +84,7 @@ extension Schema {
         total \(type.integer) NOT NULL,
         PRIMARY KEY (notification, platform, is_template, outcome)) \(type.clustered)
       """,
-      // What tells of the device is filled when its registration goes with the failure.
+      // The columns about the device are filled when its registration is deleted.
       """
       CREATE TABLE notification_failure (
         notification \(type.integer) NOT NULL, registration \(type.integer) NOT NULL,
@@ -99,8 +99,8 @@ extension Schema {
       WHERE installation IS NOT NULL
       """,
       // `hour` counts from 1970; `public_id` is null when it follows from `registration`;
-      // `new_handle` is the one that the push service has named in place of `handle`. `number` rises
-      // by one with each row of a hub, so that its oldest are found without counting.
+      // `new_handle` is the push service's replacement for `handle`. `number` rises by one with
+      // each row of a hub, so that its oldest are found without counting.
       """
       CREATE TABLE feedback (
         id \(type.rowNumber), hub \(type.integer) NOT NULL, hour \(type.integer) NOT NULL,
@@ -114,9 +114,9 @@ extension Schema {
     ]
   }
 
-  /// What happens in hubs, by the minute and the hour (``StatisticPeriod``), and how many
-  /// registrations they have. `at` counts periods since 1970; `code` is that of an outcome, or -1
-  /// for notifications accepted, whose `platform` is 0.
+  /// Activity of hubs by the minute and the hour (``StatisticPeriod``), and their number of
+  /// registrations. `at` counts periods since 1970; `code` is that of an outcome, or -1 for
+  /// notifications accepted, whose `platform` is 0.
   static func statisticTables(_ type: Dialect) -> [String] {
     [
       """

@@ -24,9 +24,9 @@ enum Schema {
   /// The state of the file; hubs, policies and credentials; operators, their log and jobs.
   private static func directoryTables(_ type: Dialect) -> [String] {
     [
-      // One row. Every commit raises `commit_number` and names its writer, so that each process
-      // that has the database open can tell others' commits from its own. Numbers of rows come
-      // from here and are never used twice: caches and retries refer to them.
+      // One row. Every commit raises `commit_number` and records its writer, so that each process
+      // that has the database open can tell others' commits from its own. Row numbers are allocated
+      // here and never used twice: caches and retries refer to them.
       """
       CREATE TABLE store_state (
         id \(type.rowNumber), commit_number \(type.integer) NOT NULL,
@@ -43,7 +43,7 @@ enum Schema {
         registration_ttl DOUBLE PRECISION, is_disabled \(type.integer) NOT NULL,
         created_at \(type.integer) NOT NULL, user_metadata TEXT, updated_at \(type.integer))
       """,
-      // Hubs that are gone for everyone while their rows are deleted a slice at a time.
+      // Hubs that are already deleted for everyone, while their rows are deleted slice by slice.
       "CREATE TABLE deleted_hub (id \(type.rowNumber))",
       // Hub 0 is the namespace. `position` keeps the order of creation.
       """
@@ -59,7 +59,7 @@ enum Schema {
         properties \(type.bytes) NOT NULL, modified_at \(type.integer) NOT NULL,
         PRIMARY KEY (hub, platform)) \(type.clustered)
       """,
-      // `id` is a digest of what the browser shows.
+      // `id` is a digest of the value that the browser presents.
       """
       CREATE TABLE operator_session (
         id \(type.bytes) NOT NULL PRIMARY KEY, user_key TEXT NOT NULL,
@@ -68,7 +68,7 @@ enum Schema {
       """,
       "CREATE INDEX operator_session_user ON operator_session (user_key, seen_at)",
       "CREATE INDEX operator_session_seen ON operator_session (seen_at)",
-      // Hub 0 is the namespace. The name stays when the hub goes.
+      // Hub 0 is the namespace. The name is kept when the hub is deleted.
       """
       CREATE TABLE activity (
         id \(type.rowNumber), hub \(type.integer) NOT NULL, hub_name TEXT,
@@ -77,8 +77,8 @@ enum Schema {
       """,
       "CREATE INDEX activity_time ON activity (at, id)",
       "CREATE INDEX activity_hub ON activity (hub, at, id)",
-      // `uris` are sealed: they may hold signatures. `ended_at` is null while there is something
-      // left to do.
+      // `uris` are sealed, because they may contain signatures. `ended_at` is null while work
+      // remains.
       """
       CREATE TABLE job (
         hub \(type.integer) NOT NULL, public_id TEXT NOT NULL, kind TEXT NOT NULL,

@@ -1,7 +1,7 @@
 import HubCore
 import SQLDatabase
 
-/// The one row of `store_state`: whose commit was the last, and the last numbers given out.
+/// The one row of `store_state`: the writer of the last commit, and the last allocated numbers.
 struct StoreState: Hashable, Sendable {
   var commitNumber: Int64
   var writer: Int64

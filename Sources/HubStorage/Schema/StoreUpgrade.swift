@@ -2,19 +2,19 @@ import Foundation
 import HubCore
 import SQLDatabase
 
-/// A database that was brought to a newer version when it was opened.
+/// A migration of a database to a newer version when it was opened.
 package struct StoreUpgrade: Hashable, Sendable {
   /// Schema versions.
   package let from: Int
   package let to: Int
-  /// Where the database is kept as it was, `belfry.sqlite.before-2` say; `nil` where none was
-  /// wanted.
+  /// The path of the copy made before the migration, for example `belfry.sqlite.before-2`; `nil`
+  /// where none was wanted.
   package let copy: String?
 
   /// Keeps a copy of a database that is about to be migrated.
   ///
   /// - Returns: `nil` when there is nothing to migrate.
-  /// - Throws: ``StoreError`` when there is no room for it; nothing has changed then.
+  /// - Throws: ``StoreError`` when there is no room for it; nothing has been changed then.
   static func prepare(
     _ connection: SQLiteConnection, path: String, options: SQLiteHubStore.Options
   ) throws -> StoreUpgrade? {
@@ -22,12 +22,12 @@ package struct StoreUpgrade: Hashable, Sendable {
     guard from > 0, from < to else { return nil }
     guard options.keepsUpgradeCopy else { return StoreUpgrade(from: from, to: to, copy: nil) }
     let copy = copyPath(of: path, before: to)
-    // Left by an upgrade that did not come to its end: the database is between two versions now.
+    // Left by an interrupted upgrade: the database is between two versions now.
     if let kept = try? StoreFile(path: copy), kept.schema < from {
       return StoreUpgrade(from: from, to: to, copy: copy)
     }
     let size = try connection.size()
-    // One file's length for the copy, another for what the migration rewrites.
+    // One file's length for the copy, another for data that the migration rewrites.
     let needed = size * 2
     let folder = URL(fileURLWithPath: path).deletingLastPathComponent().path
     if let room = options.availableBytes ?? DiskSpace.available(at: folder), room < needed {
@@ -45,7 +45,7 @@ package struct StoreUpgrade: Hashable, Sendable {
     return StoreUpgrade(from: from, to: to, copy: copy)
   }
 
-  /// Removes the copies of earlier upgrades, now that this one is done.
+  /// Removes the copies of earlier upgrades, now that this one is complete.
   func removeOlderCopies() {
     guard let copy else { return }
     let kept = URL(fileURLWithPath: copy)
@@ -64,7 +64,7 @@ package struct StoreUpgrade: Hashable, Sendable {
 }
 
 extension Int64 {
-  /// `120 MB`; a person compares it with what other tools say.
+  /// `120 MB`, comparable with the output of other tools.
   package var megabytes: String {
     let megabytes = Double(self) / 1_000_000
     return megabytes < 10

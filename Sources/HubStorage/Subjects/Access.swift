@@ -3,8 +3,8 @@ package import HubCore
 package import NotificationHubs
 import SQLDatabase
 
-/// Access policies and push credentials. Their secrets are sealed, each in the context of its
-/// place, so that a value copied to another row does not open there.
+/// Access policies and push credentials. Their secrets are sealed, each in the context of its row,
+/// so that a value copied to another row does not open there.
 extension SubjectStore {
   package func accessPolicies(hub: Hub.ID?) async throws -> [AccessPolicy] {
     try await reading(#function) { session in
@@ -89,7 +89,7 @@ extension SubjectReading {
 }
 
 extension SubjectWriting {
-  /// Creates, or replaces the credential of that platform.
+  /// Creates or replaces the credential of a platform.
   func put(_ credential: PushCredential, hub: Hub.ID) throws {
     var properties = ByteWriter()
     properties.write(credential.properties)
@@ -103,7 +103,7 @@ extension SubjectWriting {
       """, hub, credential.platform.code, sealed, credential.modifiedAt.milliseconds)
   }
 
-  /// Creates, or replaces the policy of that name; its place in the order stays.
+  /// Creates or replaces the policy with a name; its position is kept.
   func put(_ policy: AccessPolicy, hub: Hub.ID?) throws {
     let context = AccessPolicy.context(policy.name, hub: hub)
     let primary = try seal(Array(policy.primaryKey.utf8), context: context + "/primary")
@@ -124,7 +124,7 @@ extension SubjectWriting {
 }
 
 extension AccessPolicy {
-  /// Of its keys, before `/primary` or `/secondary`.
+  /// The sealing context of its keys, before `/primary` or `/secondary`.
   static func context(_ name: String, hub: Hub.ID?) -> String {
     "access_policy/\(hub ?? 0)/\(name)"
   }

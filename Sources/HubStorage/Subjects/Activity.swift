@@ -3,7 +3,7 @@ package import HubCore
 package import NotificationHubs
 import SQLDatabase
 
-/// Who has changed or sent what.
+/// The log of changes and sends, with their authors.
 extension SubjectStore {
   package func record(_ entries: [ActivityEntry]) async throws {
     try await writing(#function) { session in for entry in entries { try session.sql.insert(entry) }
@@ -29,9 +29,9 @@ extension SubjectStore {
   }
 }
 
-/// How many lines a call deletes at most; some ten milliseconds' work.
+/// Maximum number of entries that a call deletes: about ten milliseconds of work.
 private let activitySlice: Int64 = 2_000
-/// The most lines that are read for one page.
+/// Maximum number of entries read for one page.
 private let activityStretch = 20_000
 
 extension SQLConnection {
@@ -71,7 +71,7 @@ extension SQLConnection {
       DELETE FROM activity WHERE id IN
         (SELECT id FROM activity WHERE hub = ?1 ORDER BY at, id LIMIT ?2)
       """, largest.hub, min(excess, activitySlice))
-    // The largest hub may have fewer than are too many.
+    // The largest hub may have fewer than are to be deleted.
     return excess > Int64(deleted)
   }
 }
@@ -101,7 +101,7 @@ extension SQLConnection {
     var until = query.until.map { $0.milliseconds - 1 } ?? .max
     var number = Int64.max
     if let after, after.time <= until { (until, number) = (after.time, after.number) }
-    // One more tells whether there are more.
+    // One more than needed tells whether there are more.
     try row.bind(query.from?.milliseconds ?? .min, until, number, Int64(activityStretch + 1))
     if let hub { try row.bind(hub, at: 5) }
     var page = ActivityPage()

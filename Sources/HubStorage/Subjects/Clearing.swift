@@ -5,7 +5,7 @@ import Synchronization
 
 extension SQLiteHubStore {
   package func clear(expiredBy limit: Date) async throws -> Bool {
-    // Most looks find nothing; those do not need the writing thread.
+    // Most checks find nothing; those do not need the writing thread.
     let hasWork = try await read { session in
       let row = try session.connection.statement(
         """
@@ -25,10 +25,10 @@ extension SQLiteHubStore {
     }
   }
 
-  /// Between two sweeps.
+  /// Pause between two sweeps.
   private static let sweepPause = Duration.seconds(3600)
 
-  /// - Returns: `true` when there is more to look at.
+  /// - Returns: `true` when there is more to check.
   private func sweepUnused() async throws -> Bool {
     let place = engine.sweep.withLock { sweep -> SweepPlace? in
       if sweep.place == nil, sweep.due <= .now { sweep.place = .tags(after: 0) }
@@ -41,9 +41,10 @@ extension SQLiteHubStore {
   }
 }
 
-/// Deleting what has expired.
+/// Deletes expired rows.
 extension WriteSession {
-  /// How many devices or registrations a call deletes at most; some ten milliseconds' work.
+  /// Maximum number of devices or registrations that a call deletes: about ten milliseconds of
+  /// work.
   private static let clearingLimit: Int64 = 250
 
   /// - Parameter limit: Milliseconds since 1970.
@@ -58,7 +59,7 @@ extension WriteSession {
       let rows = try expiredRegistrations(by: limit, hub: hub)
       for row in rows {
         try remove(row, hub: hub)
-        // The installation that made it makes it again with its next write.
+        // The installation that derived it derives it again with its next write.
         try leave(row)
       }
       if !rows.isEmpty { return true }

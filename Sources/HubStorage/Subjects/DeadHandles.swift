@@ -3,17 +3,17 @@ import NotificationHubs
 import SQLDatabase
 
 extension RegistrationRow {
-  /// Whether a push service's word about a handle is about this row as it is now.
+  /// Whether a push service's report about a handle applies to this row as it is now.
   func isMeant(by word: Checkpoint.Condemned) -> Bool {
     handle == word.handle && revision <= word.revision.rawValue
   }
 }
 
 extension WriteSession {
-  /// Removes a registration whose handle the push service has reported dead, where that handle
-  /// still stands. With it go the others of its installation that have the same handle, and the
-  /// installation is marked; or, when a client wrote it, the others that clients wrote for the same
-  /// handle (docs/protocol/rest.md, section 5.9).
+  /// Removes a registration whose handle the push service has reported dead, if it still has it.
+  /// The others of its installation with the same handle are also removed, and the installation is
+  /// marked; for a registration that a client wrote, the others that clients wrote for the same
+  /// handle are removed (docs/protocol/rest.md, section 5.9).
   ///
   /// - Parameter at: Milliseconds since 1970.
   func removeDead(_ dead: Checkpoint.Condemned, hub: Hub.ID, at: Int64) throws {
@@ -28,8 +28,8 @@ extension WriteSession {
     try rewriteInstallation(row.installation) { $0.setExpired(true, handle: row.handle) }
   }
 
-  /// Gives the registrations of a device, and its installation, the handle that its push service
-  /// has put in the place of theirs, where that still stands.
+  /// Gives the registrations of a device, and its installation, the handle with which its push
+  /// service has replaced theirs, if they still have the old one.
   func replace(_ replacement: Checkpoint.Condemned, hub: Hub.ID, at: Int64) throws {
     guard let row = try connection.registrationRow(replacement.registration),
       row.isMeant(by: replacement), let handle = replacement.newHandle, row.handle != handle
@@ -88,14 +88,14 @@ extension WriteSession {
     let document = try InstallationDocument.encode(installation) {
       try templateNumber($0, hub: hub)
     }
-    // No write has this fingerprint, so the next one brings the registrations back.
+    // No write has this fingerprint, so the next one restores the registrations.
     try execute(
       "UPDATE installation SET document = ?1, fingerprint = 0 WHERE id = ?2", document, number)
   }
 }
 
 extension Installation {
-  /// Marks the channels that have a handle, in its stored form.
+  /// Marks the channels that have a handle, given in its stored form.
   mutating func setExpired(_ isExpired: Bool, handle: String) {
     if pushChannel.stored == handle { pushChannelExpired = isExpired }
     for (id, tile) in secondaryTiles where tile.pushChannel == handle {
@@ -112,13 +112,12 @@ extension Installation {
 }
 
 extension DeviceKeys {
-  /// What clients have written themselves for a device, as its hash tells.
+  /// Registrations that clients have written for a device, found by the hash of its handle.
   func clientRegistrations(withHandle hash: Int64) throws -> [RegistrationRow] {
     try registrations(withHandle: hash).filter { $0.installation == 0 }
   }
 
-  /// Native registrations of a handle, and templates that cannot be found through one, as its hash
-  /// tells.
+  /// Native registrations of a handle, and templates that cannot be found through one, by the hash.
   func registrations(withHandle hash: Int64) throws -> [RegistrationRow] {
     let native = try numbers(of: .handle(hash: hash)).compactMap { number in
       try connection.registrationRow(number)

@@ -3,8 +3,8 @@ import HubCore
 import NotificationHubs
 import SQLDatabase
 
-/// What a device is found by: the id of an installation, its user, a handle. Equal for what is
-/// equal, letter case of ids aside; what is found by it is compared itself.
+/// A key by which a device is looked up: the id of an installation, its user, or a handle. Equal
+/// for equal values, regardless of letter case of ids; matches must be compared in full.
 struct DeviceKey: Hashable, Sendable {
   let hash: Int64
 
@@ -19,15 +19,15 @@ struct DeviceKey: Hashable, Sendable {
   /// - Parameter hash: See ``PreparedRegistration/hash(of:platform:hub:)``, which knows the hub.
   static func handle(hash: Int64) -> DeviceKey { DeviceKey(hash: hash) }
 
-  /// What ``installation(idHash:hub:)`` and ``user(hash:hub:)`` make of a column, in SQL, which has
-  /// no exclusive or.
+  /// The SQL equivalent of ``installation(idHash:hub:)`` and ``user(hash:hub:)`` for a column; SQL
+  /// has no exclusive or.
   static func sql(_ column: String, kind: Int) -> String {
     "((\(column) | (hub << 2 | \(kind))) - (\(column) & (hub << 2 | \(kind))))"
   }
 }
 
-/// A device has got a key or lost it: its number is that of an installation, for a handle that of a
-/// native registration.
+/// A key that a device has gained or lost. Its number is that of an installation, or for a handle
+/// that of a native registration.
 struct DeviceKeyChange: Hashable, Sendable {
   let key: DeviceKey
   let number: Int64
@@ -36,18 +36,18 @@ struct DeviceKeyChange: Hashable, Sendable {
 
 /// Finds devices by their keys, for a thread and its connection.
 ///
-/// Neighbours in an index on such keys come at different times, so that each new device would
+/// Neighbours in an index on such keys arrive at different times, so that each new device would
 /// rewrite a page for each of its keys. Therefore keys are appended to a log, `key_log`, one row a
-/// transaction, are known in memory (``RecentKeys``), and go many at a time, in their order, into
-/// the index, the table `device_key`.
+/// transaction, are kept in memory (``RecentKeys``), and go into the index, the table `device_key`,
+/// many at a time and in its order.
 final class DeviceKeys {
   let connection: any SQLConnection
   fileprivate let recent: RecentKeys
-  /// What the transaction under way has changed; the writer's alone.
+  /// Changes of the current transaction; used by the writer only.
   fileprivate var changes: [DeviceKeyChange] = []
-  /// How many of ``changes`` are in the log.
+  /// Number of ``changes`` that are in the log.
   fileprivate var writtenChanges = 0
-  /// The recent keys are those of the log; the writer's alone.
+  /// Whether the recent keys match the log; used by the writer only.
   fileprivate var isKnown = false
   fileprivate var merge: Merge?
 
@@ -56,18 +56,18 @@ final class DeviceKeys {
     self.recent = recent
   }
 
-  /// Keys on their way into the index, in its order.
+  /// Keys that are being written to the index, in its order.
   fileprivate struct Merge {
-    /// Of the slice that has been begun last.
+    /// The keys of the current slice.
     var keys: [DeviceKeyChange] = []
     var position = 0
-    /// How many slices have been begun; see ``RecentKeys/Generation``.
+    /// Number of slices that have been begun; see ``RecentKeys/Generation``.
     var slice = 0
-    /// The last row of the log that has any of them.
+    /// The last row of the log that contains any of them.
     let row: Int64
   }
 
-  /// Calls `body` with the numbers that have a key until it returns `false`. A number may come
+  /// Calls `body` with the numbers that have a key until it returns `false`. A number may occur
   /// twice, or have lost the key.
   func visit(_ key: DeviceKey, _ body: (Int64) throws -> Bool) throws {
     for number in recent.numbers(of: key) where try !body(number) { return }
@@ -86,8 +86,8 @@ final class DeviceKeys {
     return found.sorted()
   }
 
-  /// Reads what other processes have written since, if they have.
-  /// - Parameter state: As the connection sees it.
+  /// Reads the changes that other processes have written since.
+  /// - Parameter state: The state as the connection sees it.
   func follow(_ state: StoreState) throws {
     guard recent.isBehind(state) else { return }
     recent.setForeign(try readLog(), commit: state.commitNumber)
@@ -112,14 +112,14 @@ final class DeviceKeys {
 }
 
 extension ReadSession {
-  /// The keys as far as this connection sees them.
+  /// The keys as this connection sees them.
   func deviceKeys() throws -> DeviceKeys {
     try keys.follow(try StoreState.read(from: connection))
     return keys
   }
 }
 
-/// Changing keys.
+/// Changes of keys.
 extension WriteSession {
   func deviceKeys() throws -> DeviceKeys {
     if !keys.isKnown {
@@ -133,7 +133,7 @@ extension WriteSession {
     let change = DeviceKeyChange(key: key, number: number)
     let keys = try deviceKeys()
     keys.changes.append(change)
-    // At once, so that the transaction finds it. That others do, too, is no harm: they find no row.
+    // Applied at once, so that the transaction finds it. Others may find it too, but no row.
     keys.recent.apply([change])
   }
 
@@ -148,7 +148,7 @@ extension WriteSession {
     try row.run()
   }
 
-  /// Writes the changes of the transaction, and brings a part of the index up to date.
+  /// Writes the changes of the transaction, and merges some keys into the index.
   func writeKeys() throws {
     let new = keys.changes.count - keys.writtenChanges
     if new > 0 {
@@ -164,12 +164,12 @@ extension WriteSession {
     }
     guard keys.isKnown else { return }
     if keys.merge == nil, keys.recent.changes >= keyLogLimit {
-      // What the transaction removes must not go into the index.
+      // Keys that the transaction removes must not go into the index.
       keys.applyRemovals()
       keys.recent.freeze()
       keys.merge = DeviceKeys.Merge(row: try first("SELECT MAX(id) FROM key_log") ?? 0)
     }
-    // A little faster than new ones come, so that the work is spread evenly.
+    // A little faster than new keys arrive, so that the work is spread evenly.
     try mergeKeys(new + new / 4 + 64)
   }
 
@@ -186,7 +186,7 @@ extension WriteSession {
         merge.keys = keys.recent.frozenKeys(slice: merge.slice)
         merge.position = 0
         merge.slice += 1
-        // Looking at an empty one is work, too.
+        // Checking an empty slice is work, too.
         left -= 1
         continue
       }
@@ -209,7 +209,7 @@ extension WriteSession {
     }
   }
 
-  /// Follows the commit of the transaction.
+  /// Updates the keys after the commit of the transaction.
   func keysCommitted() {
     keys.applyRemovals()
     keys.recent.follow(commit: state.commitNumber)
@@ -219,10 +219,10 @@ extension WriteSession {
 }
 
 extension DeviceKeys {
-  /// How many changes the transaction has made so far.
+  /// Number of changes that the transaction has made so far.
   var changeCount: Int { changes.count }
 
-  /// Forgets what a part of the transaction that has failed wanted to change.
+  /// Discards the changes of a part of the transaction that has failed.
   func dropChanges(from count: Int) { changes.removeSubrange(count...) }
 
   /// Forgets what is known of the log.

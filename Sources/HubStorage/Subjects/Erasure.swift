@@ -14,12 +14,12 @@ extension SQLiteHubStore {
 }
 
 extension WriteSession {
-  /// - Parameter notifications: The numbers of those that were for this user alone.
+  /// - Parameter notifications: The numbers of notifications that were for this user alone.
   func erase(
     user: String, notifications: [Int64], hub: Hub.ID
   ) throws -> UserErasure {
     var erasure = UserErasure(installations: 0, schedules: 0, notifications: 0, deviceRecords: 0)
-    // What others of this transaction have left is not this user's.
+    // Unused rows left by other work of this transaction are not this user's.
     try clearUnused()
     for installation in try deviceKeys().installations(ofUser: user, hub: hub) {
       erasure.installations += 1
@@ -57,7 +57,7 @@ extension WriteSession {
     return try row.step()
   }
 
-  /// What is kept about a device whose registration has gone before.
+  /// Deletes failures of a device whose registration was deleted earlier.
   private func deleteFailures(ofInstallation id: String, hub: Hub.ID) throws -> Int {
     try execute(
       """
@@ -85,7 +85,7 @@ extension ReadSession {
   }
 
   /// The user's implicit tag, those of the user's installations, and the tags that no other device
-  /// carries.
+  /// has.
   private func ownTags(ofUser userID: String, hub: Hub.ID) throws -> Set<Tag> {
     var tags: Set<Tag> = [.user(userID)]
     var registrations: Set<RegistrationID> = []
@@ -116,7 +116,7 @@ extension ReadSession {
     return handles
   }
 
-  /// Direct sends that name no device but these. Looks at the targets of all: an index on handles
+  /// Direct sends that name no device but these. Reads the targets of all: an index on handles
   /// would cost every direct send more than the rare erasure.
   private func directNotifications(to handles: Set<String>, hub: Hub.ID) throws -> [Int64] {
     var candidates: Set<Int64> = []
@@ -140,7 +140,7 @@ extension ReadSession {
 }
 
 extension DeviceKeys {
-  /// Letter case of the user's id aside.
+  /// Compares the user's id without regard to letter case.
   func installations(ofUser user: String, hub: Hub.ID) throws -> [(number: Int64, id: String)] {
     let folded = user.foldingCapitals
     let row = try connection.statement(

@@ -3,7 +3,7 @@ package import HubCore
 import NotificationHubs
 import SQLDatabase
 
-/// What push services have said about handles.
+/// Feedback from push services about handles.
 extension SubjectStore {
   package func feedbackHours(hub: Hub.ID) async throws -> [FeedbackHour] {
     try await reading(#function) { session in
@@ -51,8 +51,8 @@ extension SubjectStore {
 }
 
 extension Checkpoint {
-  /// What becomes feedback: failures that say something about the handle, handles that were
-  /// replaced, and dead ones whose device was reached through another.
+  /// Results that become feedback: failures that concern the handle, replaced handles, and dead
+  /// ones whose device was reached through another.
   var handleNews: [(registration: RegistrationID, outcome: NotificationOutcome, newHandle: String?)]
   {
     let failed = failures.filter {
@@ -67,8 +67,8 @@ extension Checkpoint {
 }
 
 extension WriteSession {
-  /// Keeps what a page of deliveries has brought to light about handles; before the dead ones go.
-  /// A direct send's targets are no registrations: the handle is that which it named.
+  /// Stores feedback on handles from a page of deliveries, before the dead ones are deleted.
+  /// Targets of a direct send are not registrations: their handle is the one that the send named.
   func addFeedback(_ checkpoint: Checkpoint, of notification: Int64) throws {
     let news = checkpoint.handleNews
     guard !news.isEmpty else { return }
@@ -101,7 +101,7 @@ extension WriteSession {
 
   private func forgetFeedback(hub: Hub.ID, before hour: Int64) throws {
     try execute("DELETE FROM feedback WHERE hub = ?1 AND hour < ?2", hub, hour)
-    // By the hub's own numbers, which are indexed: no row that stays is read.
+    // By the hub's own numbers, which are indexed: no row that is kept is read.
     try execute(
       """
       DELETE FROM feedback WHERE hub = ?1

@@ -100,7 +100,7 @@ extension SQLConnection {
 }
 
 extension SubjectWriting {
-  /// Replaces a hub's policies and credentials by those given.
+  /// Replaces a hub's policies and credentials with those given.
   fileprivate func put(_ contents: HubContents, hub: Hub.ID) throws {
     if let policies = contents.policies {
       try sql.change("DELETE FROM access_policy WHERE hub = ?1", hub)
@@ -118,13 +118,13 @@ extension ReadSession {
 }
 
 extension WriteSession {
-  /// Says that hubs, policies or credentials change with this transaction.
+  /// Announces that hubs, policies or credentials change with this transaction.
   func changeDirectory() {
     state.directoryVersion += 1
     hasChangedDirectory = true
   }
 
-  /// - Throws: ``StoreError/noHub`` when there is none of that number.
+  /// - Throws: ``StoreError/noHub`` when there is no such hub.
   func requireHub(_ hub: Hub.ID) throws {
     guard try hasHub(hub) else { throw StoreError.noHub }
   }
@@ -138,7 +138,7 @@ extension WriteSession {
 }
 
 extension SQLConnection {
-  /// A hub that is being deleted is gone, whatever rows it still has.
+  /// A hub that is being deleted does not exist, whatever rows it still has.
   func hasHub(_ hub: Hub.ID) throws -> Bool {
     let row = try statement("SELECT 1 FROM hub WHERE id = ?1")
     try row.bind(hub, at: 1)
@@ -147,9 +147,9 @@ extension SQLConnection {
 }
 
 extension SubjectWriting {
-  /// Makes the hub unknown, and sees to it that nothing of it is delivered any more.
+  /// Deletes the hub's own rows, and makes sure that nothing more of it is delivered.
   fileprivate func delete(_ hub: Hub) throws {
-    // What the transaction still has in hand must not come after the deletion.
+    // Pending rows of the transaction must not be written after the deletion.
     try willDelete(hub.id)
     for text in [
       "DELETE FROM hub WHERE id = ?1",
@@ -165,9 +165,10 @@ extension SubjectWriting {
   }
 }
 
-/// Deleting a hub: it is gone at once, its rows go a slice at a time, however many there are.
+/// Deletion of a hub: it disappears at once, and its rows are deleted slice by slice, however many
+/// there are.
 extension WriteSession {
-  /// How many rows of a table a slice deletes at most; some ten milliseconds' work.
+  /// Maximum number of rows of a table that a slice deletes: about ten milliseconds of work.
   private static let sliceLimit: Int64 = 2_000
 
   /// Deletes the next slice of what deleted hubs have left.
@@ -180,7 +181,7 @@ extension WriteSession {
     return true
   }
 
-  /// One notification, or a part of one.
+  /// Deletes one notification, or a part of one.
   private func clearNotifications(of hub: Hub.ID) throws -> Bool {
     guard let number = try first("SELECT id FROM notification WHERE hub = ?1 LIMIT 1", hub) else {
       return false
@@ -190,7 +191,7 @@ extension WriteSession {
     return true
   }
 
-  /// Some installations with their registrations.
+  /// Deletes some installations with their registrations.
   private func clearInstallations(of hub: Hub.ID) throws -> Bool {
     let numbers = try connection.numbers(
       "SELECT id FROM installation WHERE hub = ?1 LIMIT \(Self.sliceLimit / 8)", hub)
@@ -201,8 +202,8 @@ extension WriteSession {
     return !numbers.isEmpty
   }
 
-  /// Some rows of one tag. The pseudo-tags of all registrations come first: they lead to those
-  /// that clients have written.
+  /// Deletes some rows of one tag. The pseudo-tags of all registrations come first: they lead to
+  /// the registrations that clients have written.
   private func clearTags(of hub: Hub.ID) throws -> Bool {
     guard
       let tag = try first(
@@ -218,7 +219,7 @@ extension WriteSession {
     return true
   }
 
-  /// Deletes registrations of a hub whose tags go with it.
+  /// Deletes registrations of a hub whose tags are deleted with it.
   private func deleteRegistrations(_ condition: String, _ number: Int64, hub: Hub.ID) throws {
     let handles = try connection.rows(
       """

@@ -58,7 +58,7 @@ extension SQLiteHubStore {
 }
 
 extension SQLConnection {
-  /// The installation of a number.
+  /// The installation with a number.
   func installation(_ number: Int64, templates: TemplateTable) throws -> Installation? {
     let row = try statement("SELECT public_id, document FROM installation WHERE id = ?1")
     try row.bind(number, at: 1)
@@ -69,7 +69,7 @@ extension SQLConnection {
   }
 }
 
-/// An installation with all that can be computed before the writing thread has its turn.
+/// An installation with everything that can be computed before the writing thread takes it.
 struct PreparedInstallation: Sendable {
   let installation: Installation
   let hub: Hub.ID
@@ -90,8 +90,8 @@ struct PreparedInstallation: Sendable {
     self.at = at.milliseconds
   }
 
-  /// What the row has for ``fingerprint``: 0, which no write has, where the document names
-  /// templates that no registration has, as that of a dead handle does.
+  /// The stored value of ``fingerprint``: 0, which no write has, where the document names templates
+  /// that no registration has, as after a dead handle.
   var storedFingerprint: Int64 {
     let named = installation.secondaryTiles.values.reduce(installation.templates.count) {
       $0 + $1.templates.count
@@ -115,7 +115,8 @@ struct InstallationRow {
 }
 
 extension WriteSession {
-  /// Creates or replaces; when nothing has changed, only notes that the device was seen.
+  /// Creates or replaces an installation; when nothing has changed, only records that the device
+  /// was seen.
   func put(_ prepared: PreparedInstallation) throws {
     try requireHub(prepared.hub)
     let row = try deviceKeys().installationRow(
@@ -123,7 +124,7 @@ extension WriteSession {
     if let row, row.fingerprint == prepared.fingerprint {
       try confirm(row.number, at: prepared.at)
     } else {
-      // The app has registered again: nothing of before comes back.
+      // The app has registered again, so nothing removed before is restored.
       if let row { try forgetRemoved(installation: row.number) }
       try write(prepared, over: row)
     }
@@ -164,7 +165,7 @@ extension WriteSession {
     return true
   }
 
-  /// Deletes the installation of a number with its registrations.
+  /// Deletes the installation with a number, and its registrations.
   func deleteInstallation(_ number: Int64, hub: Hub.ID) throws {
     for registration in try connection.registrationRows(of: number) {
       try remove(registration, hub: hub)
@@ -172,7 +173,7 @@ extension WriteSession {
     try deleteInstallation(number)
   }
 
-  /// Deletes the row, and what of its registrations could be brought back.
+  /// Deletes the row, and its removed registrations that could be restored.
   func deleteInstallation(_ number: Int64) throws {
     try forgetRemoved(installation: number)
     let keys = try connection.rows(
@@ -271,14 +272,14 @@ extension DeviceKeys {
 }
 
 extension ReadSession {
-  /// The next installations for which a filter is true, in the order in which they came.
+  /// The next installations that match a filter, in the order of their creation.
   func installations(
     _ filter: InstallationFilter, hub: Hub.ID, after: InstallationPosition?, limit: Int
   ) throws -> InstallationPage {
     guard limit > 0, try hasHub(hub) else { return InstallationPage() }
     var cursor = after ?? 0
     var page = InstallationPage()
-    // One more tells whether there are more.
+    // One more than needed tells whether there are more.
     let candidates = try candidates(filter, hub: hub, after: cursor, limit: stretch + 1)
     for (seen, position) in candidates.positions.enumerated() {
       if page.isFull(limit) || seen == stretch {
@@ -300,11 +301,11 @@ extension ReadSession {
     return page
   }
 
-  /// Among whom a list looks for those that its filter means.
+  /// The candidates among which a list searches for matches of its filter.
   struct InstallationCandidates {
     /// In rising order.
     let positions: [InstallationPosition]
-    /// The number of the installation at a position; `nil` when it stands at another one.
+    /// The number of the installation at a position; `nil` when it is listed at another one.
     var installation: (InstallationPosition) throws -> Int64? = { $0 }
   }
 

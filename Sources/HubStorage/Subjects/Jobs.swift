@@ -3,8 +3,7 @@ package import HubCore
 import NotificationHubs
 import SQLDatabase
 
-/// Jobs. Their URIs are sealed, because anyone who reads one may hold a signature for a file
-/// elsewhere.
+/// Jobs. Their URIs are sealed, because they may contain a signature for a file elsewhere.
 extension SubjectStore {
   package func addJob(_ job: HubJob, forgetting limit: Date) async throws {
     try await writing(#function) { session in
@@ -33,7 +32,7 @@ extension SubjectStore {
 }
 
 extension SubjectReading {
-  /// - Parameter condition: Which, in which order.
+  /// - Parameter condition: The SQL condition, with its order.
   func jobs(_ condition: String, _ values: any SQLValue...) throws -> [HubJob] {
     let row = try sql.statement("SELECT \(HubJob.columns) FROM job \(condition)", values: values)
     var jobs: [HubJob] = []

@@ -14,12 +14,12 @@ extension SubjectStore {
   }
 }
 
-/// The most notifications that are read for one page.
+/// Maximum number of notifications read for one page.
 private let notificationStretch = 5_000
 
 extension SubjectReading {
-  /// The next notifications of a list. Times bound the stretch of the index that is read; state,
-  /// kind and tag are compared row by row.
+  /// The next notifications of a list. Times limit the range of the index that is read; state, kind
+  /// and tag are compared row by row.
   func notifications(
     _ filter: NotificationFilter, in order: NotificationOrder, hub: Hub.ID,
     after: ListPosition?, limit: Int
@@ -37,7 +37,7 @@ extension SubjectReading {
       (from, number) = (after.time, after.number)
     default: break
     }
-    // One more tells whether there are more.
+    // One more than needed tells whether there are more.
     try row.bind(hub, from, until, number, Int64(notificationStretch + 1))
     var page = NotificationPage()
     var numbers: [Int64] = []
@@ -93,7 +93,7 @@ extension NotificationFilter {
       SELECT id, public_id, format, tags, expression, state, enqueued_at, started_at, ended_at,
         is_direct, due_at FROM notification WHERE hub = ?1
       """
-    // The conditions on state and end are, letter for letter, those of the indexes.
+    // The conditions on state and end match those of the indexes letter for letter.
     switch order {
     case .newestFirst:
       let isUnfinished = states.map { $0.allSatisfy { !$0.isFinal } } ?? false
@@ -112,7 +112,7 @@ extension NotificationFilter {
 }
 
 extension SQLConnection {
-  /// How many targets of a notification had which outcome, by its name in telemetry.
+  /// Number of targets of a notification by outcome, named as in telemetry.
   fileprivate func outcomes(of notification: Int64) throws -> [String: Int] {
     let row = try statement(
       "SELECT outcome, total FROM notification_count WHERE notification = ?1", notification)

@@ -58,7 +58,7 @@ extension SubjectStore {
 }
 
 extension WriteSession {
-  /// Keeps a notification, or recognises it as a repeat.
+  /// Stores a notification, or recognises it as a repeat.
   func accept(_ submission: Submission) throws -> Acceptance {
     let record = submission.record
     if let claim = submission.idempotency {
@@ -126,7 +126,7 @@ extension WriteSession {
 }
 
 extension NotificationRecord {
-  /// What ``SQLConnection/record(_:part:)`` reads.
+  /// The columns that ``SQLConnection/record(_:part:)`` reads.
   static let readColumns = """
     id, hub, public_id, format, body, tags, expression, headers, expiry, state, enqueued_at,
     started_at, ended_at, position, is_audience_read, is_direct, due_at, kept, kept_cleared,
@@ -137,7 +137,7 @@ extension NotificationRecord {
   static let release =
     "(CASE WHEN due_at IS NULL THEN enqueued_at ELSE COALESCE(started_at, enqueued_at) END)"
 
-  /// What ``bind(to:number:)`` gives, and its places.
+  /// The columns of the values from ``bind(to:number:)``, and their placeholders.
   static let columns = """
     id, hub, public_id, format, body, tags, expression, headers, expiry, state, enqueued_at,
     started_at, ended_at, is_direct, due_at
@@ -211,7 +211,7 @@ extension SQLConnection {
     return found.records
   }
 
-  /// As ``notifications(where:_:_:)``, with those that cannot be read apart.
+  /// As ``notifications(where:_:_:)``, with unreadable ones listed separately.
   func findNotifications(
     where condition: String, _ first: Int64?, _ second: String?
   ) throws -> FoundNotifications {
@@ -236,8 +236,8 @@ extension SQLConnection {
   }
 
   /// - Parameters:
-  ///   - row: ``NotificationRecord/readColumns``.
-  ///   - part: Whose counts it has; `nil` for those of all.
+  ///   - row: Selected with ``NotificationRecord/readColumns``.
+  ///   - part: The part whose counts the record has; `nil` for those of all.
   func record(_ row: borrowing Statement, part: Int? = nil) throws -> NotificationRecord {
     guard let state = NotificationState(rawValue: row.text(9)) else {
       throw StoreError.corrupt("a notification has an unknown state")
@@ -289,12 +289,12 @@ extension SQLConnection {
   }
 }
 
-/// How many rows of devices a slice deletes at most; some ten milliseconds' work.
+/// Maximum number of rows about devices that a slice deletes: about ten milliseconds of work.
 let deletionBudget = 2_000
-/// How many notifications a call deletes at most.
+/// Maximum number of notifications that a call deletes.
 private let clearingLimit = 100
 
-/// Deleting notifications with all that is kept of them, a slice at a time.
+/// Deletes notifications with all their rows, a slice at a time.
 extension SQLConnection {
   /// See ``NotificationStore/clearNotifications(endedBefore:)``.
   func clearNotifications(endedBefore limit: Date) throws -> Bool {
@@ -308,7 +308,7 @@ extension SQLConnection {
     return due.count == clearingLimit
   }
 
-  /// - Parameter budget: How many rows of devices may go.
+  /// - Parameter budget: The number of rows about devices that may be deleted.
   /// - Returns: `false` when some are left, and the notification with them.
   func deleteNotification(_ number: Int64, budget: inout Int) throws -> Bool {
     for (table, key) in [
@@ -335,12 +335,12 @@ extension SQLConnection {
 }
 
 extension Dialect {
-  /// Where a notification's columns are, with how far its work has come.
+  /// The table with the columns of a notification and of its progress.
   fileprivate var notifications: String {
     self == .postgres ? "notification_progress" : "notification"
   }
 
-  /// The tables that have few rows of a notification.
+  /// The tables that have few rows for each notification.
   fileprivate var notificationParts: [String] {
     ["notification_count"] + (self == .postgres ? ["work", "kept_outcome"] : [])
   }

@@ -2,7 +2,7 @@ package import Foundation
 package import HubCore
 import SQLDatabase
 
-/// Who is signed in at the portal.
+/// Sessions of operators at the portal.
 extension SubjectStore {
   package func addSession(
     _ session: OperatorSession, forgetting limit: Date, keeping most: Int

@@ -26,7 +26,7 @@ extension SQLiteHubStore {
 }
 
 extension Checkpoint {
-  /// How many rows of notification_failure it adds.
+  /// Number of rows that it adds to notification_failure.
   var keptCount: Int {
     switch keeping {
     case .none: 0
@@ -38,7 +38,7 @@ extension Checkpoint {
 
 /// Outcomes of single devices.
 extension WriteSession {
-  /// How many are deleted at a time; some ten milliseconds' work.
+  /// Maximum number of rows deleted at a time: about ten milliseconds of work.
   private static let sliceLimit: Int64 = 2_000
 
   func keepOutcomes(of checkpoint: Checkpoint, in notification: Int64) throws {
@@ -75,7 +75,8 @@ extension WriteSession {
           SELECT registration FROM notification_failure WHERE notification = ?1
           ORDER BY registration LIMIT ?2)
         """, number, Self.sliceLimit))
-    // With none left the count is 0, whatever it says: what a crash has repeated it counts twice.
+    // With no rows left the total becomes 0, whatever it says: rows repeated after a crash are
+    // counted twice.
     let isLast = deleted < Self.sliceLimit
     try execute(
       """
@@ -98,7 +99,7 @@ extension WriteSession {
       oldest = (row.integer(0), row.integer(1))
     }
     if oldest.at < limit.milliseconds { return oldest.number }
-    // The hub that keeps the most makes room, so that none loses its own for another's.
+    // The hub that stores the most makes room, so that none loses its own because of another.
     var total: Int64 = 0
     var largest: (hub: Hub.ID, rows: Int64)?
     do {
@@ -117,7 +118,7 @@ extension WriteSession {
     return try row.step() ? row.integer(0) : nil
   }
 
-  /// Writes into a failure which device it was, before its registration goes.
+  /// Records in a failure which device it was, before its registration is deleted.
   func keepDevice(of registration: RegistrationID, inFailuresOf notification: Int64) throws {
     try execute(
       """
@@ -131,7 +132,7 @@ extension WriteSession {
 }
 
 extension ReadSession {
-  /// The most rows that are read for one page.
+  /// Maximum number of rows read for one page.
   private static let outcomeStretch: Int64 = 20_000
 
   /// See ``OutcomeStore/outcomes(of:hub:_:after:limit:)``.
@@ -143,7 +144,7 @@ extension ReadSession {
       return OutcomePage()
     }
     var page = OutcomePage()
-    // A few: they are found by the device and not among all.
+    // A few rows, which are found by their device.
     var numbers: [RegistrationID]?
     if let installation = filter.installation {
       numbers = try outcomeNumbers(of: installation, in: notification, hub: hub)
@@ -193,7 +194,7 @@ extension ReadSession {
     return try row.step() ? KeptOutcome(row, hub: hub, coding: coding) : nil
   }
 
-  /// The registrations of an installation, those that have gone with their failure included.
+  /// The registrations of an installation, including deleted ones that have a failure.
   private func outcomeNumbers(
     of installation: String, in notification: Int64, hub: Hub.ID
   ) throws -> [RegistrationID] {
@@ -219,7 +220,7 @@ extension ReadSession {
     return Set(kept + live).sorted()
   }
 
-  /// Numbers of registrations are never used twice, so what is found by one is the same device.
+  /// Numbers of registrations are never used twice, so a match is always the same device.
   private static let outcomeColumns = """
     SELECT f.registration, f.outcome, f.status, f.reason, f.attempts, f.at,
       CASE WHEN n.is_direct = 1 THEN n.format ELSE COALESCE(f.platform, r.platform) END,
@@ -238,7 +239,7 @@ extension ReadSession {
 extension KeptOutcome {
   /// - Parameter row: Registration, outcome, status, reason, attempts, time; platform, handle and
   ///   installation, as far as they are known; the notification's format, whether it is direct; and
-  ///   what clients call the registration, if they chose it.
+  ///   the id of the registration, if clients chose it.
   init(_ row: borrowing Statement, hub: Hub.ID, coding: RegistrationIDCoding) throws {
     let failure = Checkpoint.Failure(
       registration: row.integer(0), outcome: NotificationOutcome(code: row.integer(1)),
@@ -247,7 +248,7 @@ extension KeptOutcome {
     let format = row.optionalInteger(6) ?? row.integer(9)
     self.init(
       failure: failure, at: row.optionalInteger(5).map(Date.init(milliseconds:)),
-      // A template send to a device that has gone since does not tell any more.
+      // The platform of a template send to a device that was deleted since is unknown.
       platform: format == 0 ? nil : try PushPlatform(code: format), handle: row.optionalText(7),
       registrationID: row.integer(10) != 0
         ? nil : row.optionalText(11) ?? coding.id(of: failure.registration, hub: hub),

@@ -2,12 +2,12 @@ import Foundation
 
 /// The keys of devices that may not be in the index yet, shared by the threads of a store.
 ///
-/// The writing thread puts new ones into the first generation. When that is large enough it goes
-/// into the index, slice by slice, while the next one fills; and it stays here while that does, so
-/// that a reader whose snapshot is older than the last slice finds its keys all the same.
+/// The writing thread adds new keys to the first generation. When that is large enough it goes into
+/// the index, slice by slice, while the next one fills. It remains here meanwhile, so that a reader
+/// whose snapshot is older than the last slice still finds its keys.
 final class RecentKeys: @unchecked Sendable {
-  /// Numbers by their key, in slices of the order of the index: one is sorted, or grows, in some
-  /// tenths of a millisecond, all together would hold the writing thread up.
+  /// Numbers by their key, in slices of the index order: sorting or growing one slice takes some
+  /// tenths of a millisecond, while all together would block the writing thread.
   struct Generation {
     private struct Slice {
       var first: [Int64: Int64] = [:]
@@ -18,7 +18,7 @@ final class RecentKeys: @unchecked Sendable {
     static let sliceCount = 256
 
     private var slices = [Slice](repeating: Slice(), count: sliceCount)
-    /// How many changes have made it: what the log has of it.
+    /// Number of changes that it is made of, and so its size in the log.
     private(set) var changes = 0
 
     /// In the order of the hashes.
@@ -77,14 +77,14 @@ final class RecentKeys: @unchecked Sendable {
     }
   }
 
-  // `lock` guards all that varies here.
+  // `lock` guards all mutable state.
   private let lock = NSLock()
-  /// Those of this process, the newest first: the one that fills, the one on its way into the
-  /// index, the one before.
+  /// The generations of this process, the newest first: the one that fills, the one being written
+  /// to the index, and the one before.
   private var own = [Generation()]
-  /// What readers have found in the log after others' commits, the newest first.
+  /// Keys that readers have found in the log after others' commits, the newest first.
   private var foreign: [Generation] = []
-  /// The last commit that all this shows; -1 when it may lack something.
+  /// The last commit that is included; -1 when something may be missing.
   private var commit: Int64 = -1
   private let writer: Int64
 
@@ -105,7 +105,7 @@ final class RecentKeys: @unchecked Sendable {
 
   // MARK: Reading threads
 
-  /// Whether the log may have something that is not here.
+  /// Whether the log may have changes that are missing here.
   func isBehind(_ state: StoreState) -> Bool {
     lock.lock()
     defer { lock.unlock() }
@@ -121,21 +121,21 @@ final class RecentKeys: @unchecked Sendable {
 
   // MARK: The writing thread
 
-  /// How many changes the log has of keys that are not on their way into the index yet.
+  /// Number of changes in the log that are not being written to the index yet.
   var changes: Int {
     lock.lock()
     defer { lock.unlock() }
     return own[0].changes
   }
 
-  /// Whether the log may have a key of a number.
+  /// Whether the log may contain a key with a number.
   func contains(_ key: DeviceKey, _ number: Int64) -> Bool {
     lock.lock()
     defer { lock.unlock() }
     return own.prefix(2).contains { $0.contains(key, number) }
   }
 
-  /// Whether a key is still one of those on their way into the index.
+  /// Whether a key is still among those being written to the index.
   func isFrozen(_ key: DeviceKey, _ number: Int64) -> Bool {
     lock.lock()
     defer { lock.unlock() }
@@ -151,7 +151,7 @@ final class RecentKeys: @unchecked Sendable {
     }
   }
 
-  /// Starts with what the log has.
+  /// Starts with the contents of the log.
   func load(_ keys: Generation, commit number: Int64) {
     lock.lock()
     defer { lock.unlock() }
@@ -159,14 +159,14 @@ final class RecentKeys: @unchecked Sendable {
     commit = max(commit, number)
   }
 
-  /// Starts a new generation; the one before is on its way into the index.
+  /// Starts a new generation; the previous one is written to the index.
   func freeze() {
     lock.lock()
     defer { lock.unlock() }
     push(Generation())
   }
 
-  /// The keys on their way into the index of a slice of it, in its order.
+  /// The keys of a slice that are being written to the index, in its order.
   func frozenKeys(slice: Int) -> [DeviceKeyChange] {
     lock.lock()
     defer { lock.unlock() }
@@ -179,7 +179,7 @@ final class RecentKeys: @unchecked Sendable {
     if commit >= 0 { commit = max(commit, number) }
   }
 
-  /// What is here may not be what the log has.
+  /// Notes that the contents may differ from the log.
   func doubt() {
     lock.lock()
     defer { lock.unlock() }

@@ -3,14 +3,14 @@ import HubCore
 import NotificationHubs
 import SQLDatabase
 
-/// Reads whole registrations: their rows, and what the installations say that made them.
+/// Reads whole registrations: their rows, and the drafts from the installations that derived them.
 ///
-/// For one transaction and its thread.
+/// Valid for one transaction and its thread.
 final class RegistrationReader {
   let connection: any SQLConnection
   private let templates: TemplateTable
   private let coding: RegistrationIDCoding
-  /// What installations say their registrations are, by number.
+  /// The drafts that installations derive, by the number of the installation.
   private var drafts: [Int64: [RegistrationDraft]] = [:]
 
   init(
@@ -21,13 +21,13 @@ final class RegistrationReader {
     self.coding = coding
   }
 
-  /// A registration with what writing needs to know of its row.
+  /// A registration with the columns of its row that writing needs.
   struct Found {
     let row: RegistrationRow
     let stored: StoredRegistration
     /// `nil` when the hub has made the id.
     let publicID: String?
-    /// The column; `nil` as long as no push has told.
+    /// The column; `nil` until a push has determined it.
     let environment: Int64?
 
     func isOver(at now: Date) -> Bool { stored.draft.expiresAt.map { $0 <= now } ?? false }
@@ -39,7 +39,7 @@ final class RegistrationReader {
     environment
     """
 
-  /// The registration of a number, if it is one of the hub's.
+  /// The registration with a number, if it belongs to the hub.
   func registration(_ number: RegistrationID, hub: Hub.ID) throws -> Found? {
     let row = try connection.statement(
       "SELECT \(Self.columns) FROM registration WHERE id = ?1 AND hub = ?2")
@@ -48,7 +48,7 @@ final class RegistrationReader {
     return try row.step() ? try found(row) : nil
   }
 
-  /// The registration that clients call so, its time over or not.
+  /// The registration with an id that clients use, expired or not.
   func registration(_ id: String, hub: Hub.ID) throws -> Found? {
     if let number = coding.number(in: id, hub: hub) {
       return try registration(number, hub: hub)
@@ -114,7 +114,7 @@ final class RegistrationReader {
 }
 
 extension RegistrationDraft {
-  /// What tells it from the others of its installation.
+  /// The key that distinguishes it from the other registrations of its installation.
   var key: RegistrationKey {
     switch kind {
     case .native: RegistrationKey(isNative: true, name: nil, tile: secondaryTileName)
@@ -125,7 +125,7 @@ extension RegistrationDraft {
 }
 
 extension PushEnvironment {
-  /// - Parameter number: Of the column; handles are taken to be of the credential's own one.
+  /// - Parameter number: The column's value; `nil` means the credential's own environment.
   init(stored number: Int64?) {
     self = number.flatMap { UInt8(exactly: $0) }.flatMap(Self.init(rawValue:)) ?? .own
   }
@@ -142,7 +142,7 @@ extension PushChannel {
 }
 
 extension SQLConnection {
-  /// The secret that ids are made with.
+  /// The coding with the secret from which ids are made.
   func registrationIDCoding() throws -> RegistrationIDCoding {
     let row = try statement("SELECT first, second FROM registration_key")
     guard try row.step() else { throw StoreError.corrupt("registration_key is empty") }

@@ -3,12 +3,12 @@ import HubCore
 import NotificationHubs
 import SQLDatabase
 
-/// A row of `registration`, as far as writing needs it.
+/// A row of `registration`, with the columns that writing needs.
 struct RegistrationRow {
   let number: RegistrationID
   let installation: Int64
   let key: RegistrationKey
-  /// `nil` is native.
+  /// `nil` for a native registration.
   let template: Int64?
   let platform: Int64
   let handle: String
@@ -16,7 +16,7 @@ struct RegistrationRow {
   /// The numbers of its tags.
   let tags: [Int64]
   let confirmedAt: Int64
-  /// See ``TargetPage/revision``; of a removed registration, 0.
+  /// See ``TargetPage/revision``; 0 for a removed registration.
   let revision: Int64
 
   static let columns = """
@@ -49,19 +49,19 @@ struct RegistrationRow {
   }
 }
 
-/// Where and when a registration is written, and for whom.
+/// The circumstances of a write of a registration: hub, installation and time.
 struct RegistrationPlace {
   let hub: Hub.ID
   /// 0 for one that a client writes.
   let installation: Int64
   /// Milliseconds since 1970.
   let at: Int64
-  /// The tags as a client wrote them; `nil` when they follow from the installation.
+  /// The tags as a client wrote them; `nil` when they are derived from the installation.
   var tagText: String?
 }
 
 extension WriteSession {
-  /// The next number of a registration.
+  /// Allocates the number of a registration.
   func nextRegistration() throws(StoreError) -> RegistrationID {
     guard state.lastRegistration < Int64(UInt32.max) else {
       throw .registrationNumbersUsed
@@ -70,7 +70,7 @@ extension WriteSession {
     return state.lastRegistration
   }
 
-  /// - Parameter publicID: `nil` for one that the hub has made of the number.
+  /// - Parameter publicID: `nil` for an id that the hub makes from the number.
   func insert(
     _ registration: PreparedRegistration, as number: RegistrationID, publicID: String? = nil,
     in place: RegistrationPlace
@@ -209,9 +209,9 @@ extension StoreError {
       + "`belfry export` and `belfry import`")
 }
 
-/// A registration as its row will have it, but for what only the database knows.
+/// A registration as its row will contain it, except for values that only the database knows.
 struct PreparedRegistration: Sendable {
-  /// `nil` is native.
+  /// `nil` for a native registration.
   let template: PushTemplate?
   let key: RegistrationKey
   let platform: Int64
@@ -250,7 +250,7 @@ extension PreparedRegistration {
     expiresAt = draft.expiresAt?.milliseconds
   }
 
-  /// What has rows of its own of a registration's tags, and its kind.
+  /// The tags of a registration that have rows of their own, and the one of its kind.
   static func tags(_ tags: [Tag], kind: AudienceQuery.Kind, hub: Hub.ID) -> [TagKey] {
     var keys: [TagKey] = [.everyone(kind, hub: hub)]
     for tag in tags {
@@ -277,11 +277,11 @@ extension PreparedRegistration {
   }
 }
 
-/// What makes a registration the same one of its installation from write to write.
+/// The identity of a registration within its installation from write to write.
 struct RegistrationKey: Hashable, Sendable {
   let isNative: Bool
-  /// The template's.
+  /// The name of the template.
   let name: String?
-  /// The secondary tile's.
+  /// The name of the secondary tile.
   let tile: String?
 }

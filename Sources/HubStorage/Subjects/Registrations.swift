@@ -9,7 +9,7 @@ extension SQLiteHubStore {
     return try await write(as: .asked(.devices)) { session in
       try session.requireHub(hub)
       let number = try session.nextRegistration()
-      // The number counts as given out once the row that says so is written.
+      // The number counts as allocated once the row that says so is written.
       try session.state.write(to: session.connection)
       return coding.id(of: number, hub: hub)
     }
@@ -92,7 +92,7 @@ extension SQLiteHubStore {
 
 /// Registrations that clients write themselves.
 extension WriteSession {
-  /// What a client wants written, with all that can be computed beforehand.
+  /// A registration that a client writes, with everything that can be computed beforehand.
   struct ClientRegistration: Sendable {
     let hub: Hub.ID
     let draft: RegistrationDraft
@@ -162,7 +162,7 @@ extension WriteSession {
     return .done(found.stored)
   }
 
-  /// The registration that clients call so. One whose time is over is removed.
+  /// The registration with an id that clients use. An expired one is removed.
   private func live(
     _ id: String, hub: Hub.ID, at: Date, coding: RegistrationIDCoding
   ) throws -> RegistrationReader.Found? {
@@ -179,7 +179,7 @@ extension WriteSession {
     try leave(found.row)
   }
 
-  /// Follows a registration of an installation that is not any more what that says.
+  /// Handles a registration that no longer matches its installation's document.
   func leave(_ row: RegistrationRow) throws {
     guard row.installation != 0 else { return }
     try forgetFingerprint(of: row.installation)
@@ -198,8 +198,8 @@ extension WriteSession {
     guard let number = coding.number(in: id, hub: new.hub) else {
       return try insert(new, as: try nextRegistration(), id: id, publicID: id)
     }
-    // An id of ours stands for its number. A number beyond the last was given out by a database of
-    // which this one is an older copy.
+    // An id made by the hub stands for its number. A number beyond the last was assigned by a
+    // database of which this one is an older copy.
     guard number <= Int64(UInt32.max) else {
       throw StoreError.registrationNumbersUsed
     }
@@ -217,8 +217,8 @@ extension WriteSession {
       number: number, id: id, draft: new.draft, etag: 1, isDerived: false)
   }
 
-  /// Makes the installation's next write one that writes everything, so that its registrations are
-  /// again what it says.
+  /// Makes the installation's next write a complete one, so that its registrations match its
+  /// document again.
   func forgetFingerprint(of installation: Int64) throws {
     guard installation != 0 else { return }
     try execute("UPDATE installation SET fingerprint = 0 WHERE id = ?1", installation)
@@ -226,9 +226,9 @@ extension WriteSession {
 }
 
 /// Lists of registrations, in the order of their numbers: rows of the hub's own pseudo-tags or of a
-/// tag, which stand in that order, or the few registrations of one device or installation.
+/// tag, which are in that order, or the few registrations of one device or installation.
 extension ReadSession {
-  /// More than any caller wants at once; a bound for memory.
+  /// A limit on memory, larger than any caller's page.
   private static let pageLimit = 10_000
 
   func registrations(
@@ -249,7 +249,7 @@ extension ReadSession {
         do { found = try reader.registration(number, hub: hub) } catch StoreError.corrupt(
           let reason)
         {
-          // One that makes no sense must not hide the others.
+          // A malformed row must not hide the others.
           page.unreadable.append(
             UnreadableTarget(registration: number, platform: nil, reason: reason))
           continue
@@ -267,9 +267,9 @@ extension ReadSession {
     }
   }
 
-  /// Where a list takes its members from.
+  /// The source of a list's members.
   struct RegistrationSource {
-    /// The next candidates after a number, in rising order, at most so many; fewer at the end.
+    /// The next candidates after a number, in rising order, at most `limit`; fewer at the end.
     let next: (_ after: RegistrationID, _ limit: Int) throws -> [RegistrationID]
     /// Whether a candidate is a member.
     var isMeant: (RegistrationDraft) -> Bool = { _ in true }
@@ -316,7 +316,7 @@ extension ReadSession {
     }
   }
 
-  /// At least the next members of a tag, so many and the changes' own.
+  /// The next members of a tag, at least `limit` unless there are fewer, with those in the changes.
   private func members(
     of tag: Int64, from first: UInt32, limit: Int, changes: [TagChange]
   ) throws -> Bitmap {
@@ -325,7 +325,7 @@ extension ReadSession {
       "SELECT part, members FROM tag_part WHERE tag = ?1 AND part >= ?2 ORDER BY part")
     try row.bind(tag, at: 1)
     try row.bind(Int64(first >> 16), at: 2)
-    // Each change may take one away.
+    // Each change may remove one.
     while found.count < limit + changes.count, try row.step() {
       let part = try TagPart.members(in: row.bytes(1), of: row.integer(0))
       found.insert(part.filter { $0 >= first })

@@ -37,13 +37,13 @@ extension SQLiteHubStore {
   }
 }
 
-/// A registration that was removed, or given another handle, on the word of a push service.
+/// A registration that was removed, or given another handle, because of a push service's report.
 private struct RemovedRow {
   let row: RegistrationRow
   /// `nil` when the registration was deleted.
   let newHandle: String?
   let isOver: Bool
-  /// The tags as a client has written them; `nil` when they follow from the installation.
+  /// The tags as a client has written them; `nil` when they are derived from the installation.
   let tagText: String?
 
   static let columns = """
@@ -59,18 +59,18 @@ private struct RemovedRow {
   }
 }
 
-/// Keeping what push services have condemned, and bringing it back.
+/// Keeps copies of registrations removed because of push services' reports, and restores them.
 extension WriteSession {
-  /// What a row of `removed_registration` takes from `registration`.
+  /// The columns that `removed_registration` takes from `registration`.
   private static let kept = """
     id, hub, installation, public_id, public_hash, name, tile, tag_text, template_handle, platform,
     template, handle, handle_hash, variables, tags, expires_at, confirmed_at, environment
     """
 
-  /// Keeps a row as it is, before it is removed or gets another handle.
+  /// Keeps a copy of a row before it is removed or gets another handle.
   func keepRemoved(_ row: RegistrationRow, _ word: Checkpoint.Condemned, at: Int64) throws {
     if let handle = word.newHandle {
-      // Replaced again: the first handle is the one that an app has told.
+      // Replaced again: the first handle is the one from the app.
       let before = connection.totalChanges
       try execute(
         "UPDATE removed_registration SET new_handle = ?2, removed_at = ?3 WHERE id = ?1",
@@ -86,7 +86,7 @@ extension WriteSession {
       """, row.number, at, Int64(word.outcome.rawValue), word.newHandle)
   }
 
-  /// An app has registered a handle: whatever was removed for it stays away.
+  /// An app has registered a handle: nothing that was removed for it is restored any more.
   func forgetRemoved(handle hash: Int64) throws {
     try execute("DELETE FROM removed_registration WHERE handle_hash = ?1", hash)
   }
@@ -113,14 +113,14 @@ extension WriteSession {
     try execute("DELETE FROM removed_registration WHERE id = ?1", registration)
   }
 
-  // MARK: Bringing back
+  // MARK: Restoring
 
   /// See ``RemovalStore/restoreRemoved(_:hub:asOf:limit:)``.
   func restore(
     _ wave: RemovalWave, hub: Hub.ID, asOf now: Date, limit: Int
   ) throws -> DeviceRestoration {
     try requireHub(hub)
-    // What a device had is its own again, however full the hub is.
+    // Restored devices keep what they had, however full the hub is.
     isRestoring = true
     defer { isRestoring = false }
     if wave.isDoubted { try withdrawFeedback(wave, hub: hub) }
@@ -160,7 +160,7 @@ extension WriteSession {
     ) { try RemovedRow($0, asOf: now) }
   }
 
-  /// Brings back a registration that a client wrote.
+  /// Restores a registration that a client wrote.
   private func restoreWritten(_ removed: RemovedRow, hub: Hub.ID) throws -> Bool {
     guard !removed.isOver else { return false }
     if let newHandle = removed.newHandle {
@@ -172,9 +172,9 @@ extension WriteSession {
     return try insertRemoved(removed, hub: hub)
   }
 
-  /// Brings back registrations of an installation, as its document says now: its tags may have been
-  /// changed meanwhile.
-  /// - Returns: How many.
+  /// Restores registrations of an installation as its document now says: its tags may have changed
+  /// meanwhile.
+  /// - Returns: The number of restored registrations.
   private func restore(_ all: [RemovedRow], of number: Int64, hub: Hub.ID) throws -> Int {
     guard let before = try connection.installation(number, templates: templates) else { return 0 }
     var after = before
@@ -218,7 +218,7 @@ extension WriteSession {
     return restored
   }
 
-  /// Puts a row back as it was, unless its id is in use.
+  /// Restores a row as it was, unless its id is in use.
   private func insertRemoved(_ removed: RemovedRow, hub: Hub.ID) throws -> Bool {
     let row = removed.row
     let before = connection.totalChanges
@@ -248,7 +248,7 @@ extension WriteSession {
     return true
   }
 
-  /// The numbers of before may be nobody's by now: tags go with the last device that has them.
+  /// The earlier numbers may no longer exist: a tag is deleted with the last device that has it.
   private func tagNumbers(of removed: RemovedRow, hub: Hub.ID) throws -> [Int64] {
     guard let text = removed.tagText else { return removed.row.tags }
     let kind: AudienceQuery.Kind =
@@ -258,7 +258,7 @@ extension WriteSession {
     ).map { try tagNumber($0) }
   }
 
-  /// A client that remembers the etag of before must not take the row for that one.
+  /// Keeps the row's version distinct: a client that remembers the earlier etag must not match it.
   private func keepVersion(of registration: RegistrationID) throws {
     try execute(
       """
@@ -278,8 +278,8 @@ extension WriteSession {
 
   // MARK: Sweeping
 
-  /// Deletes some of what can no longer be brought back.
-  /// - Parameter limit: What was removed by then goes; milliseconds since 1970.
+  /// Deletes some of the removed registrations that can no longer be restored.
+  /// - Parameter limit: Those removed by then are deleted; milliseconds since 1970.
   /// - Returns: `true` when there may be more.
   func clearRemoved(by limit: Int64, hub: Hub.ID) throws -> Bool {
     let before = connection.totalChanges

@@ -2,13 +2,13 @@ package import HubCore
 import NotificationHubs
 import SQLDatabase
 
-/// Seals the secrets that a store keeps: keys of access policies, credentials of push services.
-/// What seals them (master keys and AES-GCM) stands elsewhere; a store only sees bytes.
+/// Seals the secrets that a store keeps: keys of access policies, credentials of push services. The
+/// implementation (master keys and AES-GCM) is elsewhere; a store only handles bytes.
 package protocol SecretSealing: Sendable {
-  /// The ids of the keys that it has at this moment, the newest first.
+  /// The ids of the keys that it currently has, the newest first.
   func keys() -> [String]
   /// - Parameters:
-  ///   - context: What the secret belongs to; a sealed value opens there only.
+  ///   - context: The row that the secret belongs to; a sealed value opens there only.
   ///   - key: The id of the key.
   /// - Throws: Any error when it does not have that key.
   func seal(_ plaintext: [UInt8], context: String, under key: String) throws -> [UInt8]
@@ -17,12 +17,12 @@ package protocol SecretSealing: Sendable {
   /// The id of the key that opens a value.
   /// - Throws: As ``open(_:context:)``.
   func key(of sealed: [UInt8], context: String) throws -> String
-  /// What values under a key begin with, and no others do.
+  /// The prefix of all values sealed under a key, and of no others.
   func head(of key: String) -> [UInt8]
 }
 
 extension SecretSealing {
-  /// As ``open(_:context:)``; whatever goes wrong becomes ``StoreError/sealedSecret``.
+  /// As ``open(_:context:)``; every error becomes ``StoreError/sealedSecret``.
   func opened(_ sealed: [UInt8], context: String) throws(StoreError) -> [UInt8] {
     do {
       return try open(sealed, context: context)
@@ -32,12 +32,12 @@ extension SecretSealing {
   }
 }
 
-/// The sealed word in `store_state`. It tells whether a process has the store's key, and the key
-/// that it is under is the one in force.
+/// The sealed word in `store_state`. It shows whether a process has the store's key; the key that
+/// it is sealed under is the one in force.
 enum Canary {
   static let context = "store_state/canary"
 
-  /// Under the newest key, for a new database.
+  /// Seals the word under the newest key, for a new database.
   static func make(_ sealing: any SecretSealing) throws -> [UInt8] {
     try sealing.seal(word, context: context, under: sealing.keys()[0])
   }
@@ -52,7 +52,7 @@ enum Canary {
 /// A column of sealed values.
 private struct SealedColumn: Sendable {
   let table: String
-  /// What names a row beside its hub.
+  /// The column that identifies a row together with its hub.
   let key: String
   let column: String
   let context: @Sendable (Hub.ID, _ key: String) throws -> String
@@ -119,7 +119,7 @@ extension SubjectStore {
         let values = try column.values(session.sql, others, head)
         for value in values {
           let secret = try session.sealing.opened(value.sealed, context: value.context)
-          // One that another has replaced meanwhile is under the key in force already.
+          // A value that was replaced meanwhile is already under the key in force.
           try session.sql.change(
             """
             UPDATE \(column.table) SET \(column.column) = ?4
@@ -154,7 +154,7 @@ extension SubjectReading {
   }
 
   /// The id of the key in force.
-  /// - Parameter locking: How the row that tells it is held until the transaction ends.
+  /// - Parameter locking: The clause that locks the row with the key until the transaction ends.
   func sealingKey(_ locking: String = "") throws -> String {
     let row = try sql.statement("SELECT canary FROM store_state \(locking)")
     guard try row.step() else { throw StoreError.corrupt("store_state is empty") }

@@ -2,20 +2,21 @@ import HubCore
 import SQLDatabase
 
 /// Keeps the tag ``TagKey/Kind/sharedHandle`` exact: it is on every native registration whose
-/// handle another one of its hub and platform has too, or, at FCM, whose installation id. Sends look for duplicates among those only.
+/// handle another one of its hub and platform has too, or, at FCM, whose installation id. Sends
+/// search for duplicates among those only.
 extension WriteSession {
-  /// Follows a native registration that has got a handle.
+  /// Updates the tag after a native registration has gained a handle.
   func noteHandle(of number: RegistrationID, _ handle: String, _ hash: Int64, hub: Hub.ID) throws {
     let others = try others(with: handle, hash, than: number)
     try addKey(.handle(hash: hash), of: number)
     guard let first = others.first else { return }
     let tag = try tagNumber(.sharedHandle(hub: hub))
     setTag(tag, of: number, isMember: true)
-    // Two others had the tag already, each because of the other.
+    // With two others, both already had the tag.
     if others.count == 1 { setTag(tag, of: first, isMember: true) }
   }
 
-  /// Follows a native registration that is about to lose its handle.
+  /// Updates the tag before a native registration loses its handle.
   func forgetHandle(of row: RegistrationRow, hub: Hub.ID) throws {
     try removeKey(.handle(hash: row.handleHash), of: row.number)
     let others = try others(with: row.handle, row.handleHash, than: row.number)
@@ -25,7 +26,7 @@ extension WriteSession {
     if others.count == 1 { setTag(tag, of: first, isMember: false) }
   }
 
-  /// Other native registrations of the same device; at most two, more make no difference.
+  /// Other native registrations of the same device; at most two, because more make no difference.
   private func others(
     with handle: String, _ hash: Int64, than number: RegistrationID
   ) throws -> [RegistrationID] {

@@ -3,15 +3,15 @@ package import HubCore
 import NotificationHubs
 import SQLDatabase
 
-/// What a transaction adds to the statistics, written once with its commit.
+/// The statistics that a transaction adds, written once with its commit.
 struct StatisticTally {
   struct Count: Hashable {
     let hub: Hub.ID
     /// Milliseconds since 1970, of a whole minute.
     let at: Int64
-    /// 0 for what concerns no platform.
+    /// 0 for counts without a platform.
     let platform: Int64
-    /// ``accepted``, or that of an outcome.
+    /// ``accepted``, or the code of an outcome.
     let code: Int64
   }
 
@@ -20,11 +20,11 @@ struct StatisticTally {
     let platform: Int64
   }
 
-  /// The column `code` of accepted notifications. Outcomes have theirs from 0 on.
+  /// The column `code` of accepted notifications. Codes of outcomes are 0 or more.
   static let accepted: Int64 = -1
 
   private(set) var counts: [Count: Int] = [:]
-  /// How many registrations more, or fewer, there are.
+  /// Change in the number of registrations.
   private(set) var registrations: [Place: Int] = [:]
 
   var isEmpty: Bool { counts.isEmpty && registrations.isEmpty }
@@ -42,7 +42,7 @@ struct StatisticTally {
 }
 
 extension WriteSession {
-  /// Writes what the transaction has counted: a few rows, however many pieces of work share it.
+  /// Writes the counts of the transaction: a few rows, however many units of work share it.
   func writeStatistics() throws {
     guard !tally.isEmpty else { return }
     let count = try connection.statement(
@@ -90,7 +90,7 @@ extension SubjectWriting {
 
 extension SQLConnection {
   fileprivate func clear(_ due: OldStatistics) throws {
-    // An hour's rows at a time, however long nobody has cleared.
+    // An hour's rows at a time, however long ago the last clearing was.
     let first = try statement(
       "SELECT MIN(at) FROM statistic_count WHERE hub = ?1 AND period = ?2", due.hub,
       due.period.rawValue)
@@ -100,7 +100,7 @@ extension SQLConnection {
         due.period.rawValue, min(end + 60, due.limit))
     }
     for platform in PushPlatform.allCases {
-      // The last one before the limit says how many there were from there on.
+      // The last one before the limit tells how many there were from then on.
       try change(
         """
         DELETE FROM statistic_gauge WHERE hub = ?1 AND period = ?2 AND platform = ?3
@@ -116,7 +116,7 @@ private struct Gauge {
   let total: Int64
 }
 
-/// A hub that has rows to be cleared away.
+/// A hub with rows to be cleared.
 private struct OldStatistics {
   let hub: Hub.ID
   let period: StatisticPeriod
@@ -272,6 +272,6 @@ extension SQLConnection {
 }
 
 extension StatisticSpan {
-  /// Where the last step ends, in periods since 1970.
+  /// The end of the last step, in periods since 1970.
   fileprivate var end: Int64 { first + step * Int64(count) }
 }

@@ -1,40 +1,39 @@
 package import HubCore
 package import SQLDatabase
 
-/// What subjects that both engines keep in the same way need of a session that reads.
+/// The requirements of subjects that both engines store in the same way on a reading session.
 package protocol SubjectReading: AnyObject {
   var sql: any SQLConnection { get }
   var sealing: any SecretSealing { get }
-  /// A hub that is being deleted is gone, whatever rows it still has.
+  /// A hub that is being deleted does not exist, whatever rows it still has.
   func hasHub(_ hub: Hub.ID) throws -> Bool
 }
 
-/// As ``SubjectReading``, of a session that writes.
+/// As ``SubjectReading``, for a writing session.
 package protocol SubjectWriting: SubjectReading {
-  /// - Throws: ``StoreError/noHub`` when there is none of that number.
+  /// - Throws: ``StoreError/noHub`` when there is no such hub.
   func requireHub(_ hub: Hub.ID) throws
-  /// Says that hubs, policies or credentials change with this transaction.
+  /// Announces that hubs, policies or credentials change with this transaction.
   func changeDirectory() throws
-  /// A number that no hub has had.
+  /// Allocates a number that no hub has had.
   func nextHub() throws -> Hub.ID
-  /// Sees to it that nothing comes to a hub that is being deleted from what the transaction has in
-  /// hand.
+  /// Makes sure that pending rows of the transaction are not added to a hub that is being deleted.
   func willDelete(_ hub: Hub.ID) throws
-  /// The processes that work on the database and do not have a master key.
+  /// The processes that use the database and do not have a master key.
   func nodes(lacking key: String) throws -> [String]
 }
 
 /// An engine as its subjects see it. Subjects whose SQL is the same on both engines are extensions
-/// of this; the others are extensions of one store each.
+/// of this protocol; the others are extensions of one store each.
 package protocol SubjectStore: Sendable {
   /// Makes and reads the ids of registrations.
   var coding: RegistrationIDCoding { get }
-  /// Does `body` in a transaction, so that it sees one state of the database throughout.
-  /// - Parameter call: The store's call with its labels, as ``StoreInterceptor`` hears it.
+  /// Runs `body` in a transaction, so that it sees one state of the database throughout.
+  /// - Parameter call: The store's call with its labels, as ``StoreInterceptor`` receives it.
   func reading<Value: Sendable>(
     _ call: String, _ body: @escaping @Sendable (any SubjectReading) throws -> Value
   ) async throws -> Value
-  /// Does `body` in a transaction; returns once it is durable.
+  /// Runs `body` in a transaction; returns once it is durable.
   func writing<Value: Sendable>(
     _ call: String, _ body: @escaping @Sendable (any SubjectWriting) throws -> Value
   ) async throws -> Value
@@ -73,6 +72,6 @@ extension WriteSession: SubjectWriting {
     forget()
   }
 
-  /// Who serves from the file is asked by who has the data directory.
+  /// Always empty: the servers of a file are found through the lock on its data directory.
   func nodes(lacking key: String) throws -> [String] { [] }
 }

@@ -1,23 +1,23 @@
 import HubCore
 import SQLDatabase
 
-/// The changes of tags' members that are not in `tag_part` yet: rows of `tag_log`, one for each
-/// transaction, in their order.
+/// The changes of tag members that are not in `tag_part` yet: rows of `tag_log`, one for each
+/// transaction, in order.
 ///
-/// Members of a tag are far apart in the file. Written one by one, each would rewrite a page; so
-/// they wait here until there are enough of them that a part takes many at a time.
+/// Members of a tag are far apart in the file, and written one by one, each would rewrite a page.
+/// So they gather in the log until a part can take many at a time.
 struct TagLog {
-  /// By the tag and the part, in the order in which they came.
+  /// Changes by tag and part, in the order of their arrival.
   private(set) var changes: [Int64: [UInt32: [TagChange]]] = [:]
   private(set) var count = 0
-  /// How many parts they concern.
+  /// Number of tag parts that the pending changes touch.
   private var parts = 0
 
   var isEmpty: Bool { count == 0 }
 
-  /// Whether it is time to bring the parts up to date. Each takes 5 µs, with many scattered members
-  /// up to 80 µs.
-  /// - Parameter limit: The most changes, and sixteen times the most parts.
+  /// Whether it is time to merge the changes into the parts. Each part takes 5 µs, with many
+  /// scattered members up to 80 µs.
+  /// - Parameter limit: The maximum number of changes, and sixteen times that of parts.
   func isDue(limit: Int) -> Bool { count >= limit || parts >= max(limit / 16, 1) }
 
   mutating func append(_ change: TagChange) {
@@ -34,7 +34,7 @@ struct TagLog {
     return log
   }
 
-  /// The changes of a transaction as a row has them, each tag's and registration's last one.
+  /// Encodes the changes of a transaction for a row, the last one for each tag and registration.
   static func encode(_ changes: some Sequence<TagChange>) -> [UInt8] {
     var sorted = changes.enumerated().map { (order: $0, change: $1) }
     sorted.sort {
@@ -79,15 +79,15 @@ struct TagLog {
   }
 }
 
-/// Changes on their way from the log into the parts, some with each transaction, so that no write
-/// waits for all of them. Applying a change twice is no harm: the rows of the log stay until the
-/// last is applied.
+/// Changes that are being merged from the log into the parts, some with each transaction, so that
+/// no write waits for all of them. Applying a change twice is harmless: the rows of the log are
+/// kept until the last is applied.
 struct TagMerge {
   let log: TagLog
-  /// What is left of it, the next one last; in the order of the table, so that neighbours share
+  /// The remaining parts, the next one last; in the order of the table, so that neighbours share
   /// pages.
   var rest: [(tag: Int64, part: UInt32)]
-  /// The last row of the log that has any of it.
+  /// The last row of the log that contains any of them.
   let row: Int64
 
   init(_ log: TagLog, row: Int64) {
@@ -98,8 +98,8 @@ struct TagMerge {
   }
 }
 
-/// The members of tags in the file: parts of 65 536 numbers, and the log of what is not in them
-/// yet.
+/// The members of tags in the file: parts of 65 536 numbers, and the log of changes that are not in
+/// them yet.
 extension WriteSession {
   /// Writes the changes of the transaction that are not written yet.
   func writeTags() throws {
@@ -116,14 +116,14 @@ extension WriteSession {
     try row.run()
   }
 
-  /// Brings some parts up to date when enough has gathered.
+  /// Merges some changes into the parts when enough have gathered.
   func mergeTagsIfDue() throws {
     if tagMerge == nil, try tagLog().isDue(limit: tagLogLimit) { try beginTagMerge() }
-    // A little faster than new ones come, so that the work is spread evenly.
+    // A little faster than new changes arrive, so that the work is spread evenly.
     try mergeTags(changes.count + changes.count / 4 + 64)
   }
 
-  /// Brings the parts up to date if the log has something of a tag.
+  /// Merges all changes if the log has any of the tag.
   func mergeTags(of tag: Int64) throws {
     guard try tagLog().changes[tag] != nil || tagMerge?.log.changes[tag] != nil else { return }
     try mergeTags(.max)
@@ -138,7 +138,7 @@ extension WriteSession {
     knownLog = TagLog()
   }
 
-  /// - Parameter limit: The most parts.
+  /// - Parameter limit: The maximum number of parts.
   private func mergeTags(_ limit: Int) throws {
     for _ in 0..<limit {
       guard let (tag, number) = tagMerge?.rest.popLast() else { break }
@@ -171,7 +171,7 @@ extension WriteSession {
       while try row.step() {
         hasParts = true
         left -= Int(row.integer(0))
-        // More members than have gone since.
+        // More members than were removed since.
         if left < 0 { return true }
       }
       guard hasParts else { return false }
@@ -179,7 +179,8 @@ extension WriteSession {
     return try !connection.tagMembers(of: tag).subtracting(gone).isEmpty
   }
 
-  /// Takes the first members of a tag that has no changes in the log, at most `limit`.
+  /// Removes and returns the first members of a tag that has no changes in the log, at most
+  /// `limit`.
   func takeMembers(of tag: Int64, limit: Int) throws -> [UInt32] {
     let number: UInt32
     do {
@@ -233,7 +234,7 @@ extension SQLConnection {
     try row.run(tag, Int64(part), Int64(total), members)
   }
 
-  /// The members of a tag without what is in the log.
+  /// The members of a tag without the changes in the log.
   func tagMembers(of tag: Int64) throws -> Bitmap {
     let row = try statement("SELECT part, members FROM tag_part WHERE tag = ?1")
     try row.bind(tag, at: 1)

@@ -2,14 +2,14 @@ import HubCore
 import NotificationHubs
 import SQLDatabase
 
-/// Installations that carry a tag, without looking at those that do not.
+/// Lists installations that have a tag, without reading those that do not.
 ///
-/// A tag's members are registrations. The list goes through them in the order of their numbers, and
-/// an installation stands in it where the first of its registrations with the tag does. After them
-/// come the installations whose registrations do not say all that their document does, since a
-/// handle of theirs is dead.
+/// A tag's members are registrations. The list visits them in the order of their numbers, and an
+/// installation is listed at the first of its registrations with the tag. After them come the
+/// installations whose document names more than their registrations say, because a handle of theirs
+/// is dead.
 extension ReadSession {
-  /// Positions from here on are those of installations apart from their registrations.
+  /// Positions from here on are those of installations listed apart from their registrations.
   private static let apart = InstallationPosition(UInt32.max) + 1
 
   func candidates(
@@ -32,7 +32,7 @@ extension ReadSession {
         let isListed = try connection.firstMember(of: number, in: installation) != nil
         return isListed ? nil : installation
       }
-      // 0 is nobody's: a client has written the registration itself.
+      // 0 is no installation: a client has written the registration itself.
       guard let row = try connection.registrationRow(position), row.installation != 0,
         try connection.firstMember(of: number, in: row.installation) == position
       else { return nil }

@@ -2,13 +2,13 @@ import HubCore
 import NotificationHubs
 import SQLDatabase
 
-/// What a row of `tag` stands for.
+/// The identity of a row of `tag`.
 struct TagKey: Hashable, Sendable {
   /// The number in the column `kind`; never reassign one.
   enum Kind: Int64, Sendable {
     /// A tag that clients gave.
     case plain = 0
-    /// All native registrations of the platform that the name says.
+    /// All native registrations of the platform given by the name.
     case native = 1
     /// All template registrations.
     case template = 2
@@ -20,7 +20,7 @@ struct TagKey: Hashable, Sendable {
 
   let hub: Hub.ID
   let kind: Kind
-  /// Of a plain tag in lower case.
+  /// The tag in lower case, for a plain one.
   let name: String
 
   static func plain(_ folded: String, hub: Hub.ID) -> TagKey {
@@ -53,17 +53,17 @@ extension TemplateKey {
   }
 }
 
-/// A tag that the hub gives to all registrations of an installation (docs/protocol/tags.md,
-/// section 1.1). Its members are found through the installation, so it has no rows of its own.
+/// A tag that the hub gives to all registrations of an installation (docs/protocol/tags.md, section
+/// 1.1). Its members are found through the installation, so it has no rows of its own.
 enum ImplicitTag: Hashable {
   /// The id, exactly.
   case installation(String)
   /// The user's id in lower case.
   case user(String)
-  /// Starts like an implicit tag but is none; nobody carries it.
+  /// A tag that begins like an implicit one but is none; nobody has it.
   case unknown
 
-  /// - Parameter folded: ``Tag/folded``; `nil` comes back for a plain one.
+  /// - Parameter folded: ``Tag/folded``; a plain tag gives `nil`.
   init?(folded: String) {
     guard folded.utf8.first == UInt8(ascii: "$") else { return nil }
     if let id = Self.value(of: folded, keyword: "$installationid:{") {
@@ -83,7 +83,7 @@ enum ImplicitTag: Hashable {
 }
 
 extension WriteSession {
-  /// The number of a tag, which gets a row when it has none.
+  /// The number of a tag, which gets a row if it has none.
   func tagNumber(_ key: TagKey) throws -> Int64 {
     if let known = tagNumbers[key] { return known }
     let number = try connection.tagNumber(key) ?? insertTag(key)
@@ -92,19 +92,19 @@ extension WriteSession {
     return number
   }
 
-  /// Forgets a tag whose row has gone.
+  /// Forgets a tag whose row was deleted.
   func forgetTag(_ key: TagKey) {
     tagNumbers[key] = nil
     if key.kind == .plain, let size = sizes.tags[key.hub] { sizes.tags[key.hub] = size - 1 }
   }
 
-  /// Forgets the templates that are known, since the row of one has gone.
+  /// Forgets the cached templates, because the row of one was deleted.
   func forgetTemplate(of hub: Hub.ID) {
     templates.forget()
     if let size = sizes.templates[hub] { sizes.templates[hub] = size - 1 }
   }
 
-  /// - Throws: ``StoreError/quota(_:limit:)`` when the hub has all the templates that it may have.
+  /// - Throws: ``StoreError/quota(_:limit:)`` when the hub has its maximum number of templates.
   func makeRoomForTemplate(hub: Hub.ID) throws {
     let size = try sizes.templates[hub] ?? count("template WHERE hub = ?1", hub)
     guard size < vocabulary.templates || isRestoring else {
@@ -138,15 +138,15 @@ extension WriteSession {
     return state.lastTag
   }
 
-  /// The tag of a template registration's name; `nil` for a native one. It follows from the row,
-  /// whose column `tags` does not have it.
+  /// The tag of a template registration's name; `nil` for a native one. It is determined by the
+  /// row, whose column `tags` does not contain it.
   func nameTag(_ key: RegistrationKey, platform: Int64, hub: Hub.ID) throws -> Int64? {
-    // A platform that there is not was never counted, and its row may still go.
+    // A row with an unknown platform was never counted, and must still be deletable.
     guard !key.isNative, let platform = try? PushPlatform(code: platform) else { return nil }
     return try tagNumber(.named(TemplateKey(platform: platform, name: key.name ?? ""), hub: hub))
   }
 
-  /// Gives a tag to a registration or takes it away; either may be so already. The row is written
+  /// Adds a tag to a registration or removes it; repeating either is harmless. The row is written
   /// at the end of the transaction, by ``writeTags()``.
   func setTag(_ tag: Int64, of registration: RegistrationID, isMember: Bool) {
     guard let bit = UInt32(exactly: registration) else { return }

@@ -4,7 +4,7 @@ import SQLDatabase
 
 /// Templates by number and numbers by template, for one connection and its thread.
 ///
-/// A row never changes and a number is never used twice, so what has been read stays true.
+/// Rows never change and numbers are never used twice, so cached values stay valid.
 final class TemplateTable {
   private let connection: any SQLConnection
   private var byNumber: [Int64: PushTemplate] = [:]
@@ -16,7 +16,7 @@ final class TemplateTable {
     let template: PushTemplate
   }
 
-  /// How many templates are remembered; apps have few.
+  /// Maximum number of remembered templates; apps have few.
   private static let limit = 1_000
 
   init(connection: any SQLConnection) { self.connection = connection }
@@ -26,7 +26,7 @@ final class TemplateTable {
     numbers = [:]
   }
 
-  /// The template of a number, without tags.
+  /// The template with a number, without tags.
   func template(_ number: Int64) throws -> PushTemplate {
     if let known = byNumber[number] { return known }
     let row = try connection.statement("SELECT body, headers, expiry FROM template WHERE id = ?1")
@@ -42,7 +42,7 @@ final class TemplateTable {
 
   /// The number of a template that has a row.
   ///
-  /// - Parameter insert: Gives the number for a new row.
+  /// - Parameter insert: Inserts a new row with the number that it is given.
   func number(
     of template: PushTemplate, hub: Hub.ID, insert: () throws -> Int64
   ) throws -> Int64 {
@@ -91,25 +91,25 @@ final class TemplateTable {
   }
 }
 
-/// How many different tags and templates a hub may have.
+/// Maximum number of different tags and templates of a hub.
 struct VocabularyLimits: Hashable, Sendable {
   let tags: Int
   let templates: Int
 }
 
-/// Names of tags and texts of templates go with the last device that has them: they may say who
-/// somebody was.
+/// Names of tags and texts of templates are deleted with the last device that has them, because
+/// they may reveal who somebody was.
 extension WriteSession {
-  /// The most installations apart from their registrations that are read for one template; with
-  /// more the template stays until a sweep or an erasure looks.
+  /// Maximum number of installations apart from their registrations that are read for one template;
+  /// with more, the template is kept until a sweep or an erasure checks it.
   private static let apartLimit = 100
-  /// How many rows a sweep looks at in one transaction.
+  /// Maximum number of rows that a sweep checks in one transaction.
   private static let sweepLimit = 1_000
 
-  /// Deletes what the transaction has left without a use.
+  /// Deletes tags and templates that the transaction has left unused.
   ///
-  /// - Parameter isExact: Looks at every document that may still name a template.
-  /// - Returns: How many tags and templates.
+  /// - Parameter isExact: Reads every document that may still name a template.
+  /// - Returns: Number of deleted tags and templates.
   @discardableResult
   func clearUnused(isExact: Bool = false) throws -> (tags: Int, templates: Int) {
     try writeTags()
@@ -124,10 +124,10 @@ extension WriteSession {
     return cleared
   }
 
-  /// Looks at the next tags and templates of all hubs.
-  /// - Returns: Where to go on; `nil` at the end.
+  /// Checks the next tags and templates of all hubs.
+  /// - Returns: The position at which to continue; `nil` at the end.
   func sweepUnused(after place: SweepPlace) throws -> SweepPlace? {
-    // A tag that another piece of work of this transaction has given has no row there yet.
+    // A tag from another unit of work in this transaction has no row there yet.
     try writeTags()
     let numbers = try connection.numbers(
       "SELECT id FROM \(place.table) WHERE id > ?1 ORDER BY id LIMIT \(Self.sweepLimit)",
@@ -142,14 +142,14 @@ extension WriteSession {
     return place.moved(to: last)
   }
 
-  /// - Returns: What it was; `nil` when it stays.
+  /// - Returns: The kind of the deleted tag; `nil` when it is kept.
   private func clearTag(_ number: Int64) throws -> TagKey.Kind? {
     guard try !isUsed(number) else { return nil }
     let key: TagKey
     do {
       let row = try connection.statement("SELECT hub, kind, name FROM tag WHERE id = ?1")
       try row.bind(number, at: 1)
-      // The others are one for a hub, and say nothing about anybody.
+      // Tags of other kinds occur once in a hub, and reveal nothing about anybody.
       guard try row.step(), let kind = TagKey.Kind(rawValue: row.integer(1)),
         kind == .plain || kind == .namedTemplate
       else { return nil }
@@ -173,7 +173,7 @@ extension WriteSession {
       guard try row.step() else { return false }
       hub = row.integer(0)
     }
-    // The document of an installation keeps templates whose registrations have gone.
+    // The document of an installation keeps templates whose registrations were deleted.
     let row = try connection.statement(
       "SELECT document FROM installation WHERE hub = ?1 AND fingerprint = 0")
     try row.bind(hub, at: 1)
@@ -188,7 +188,7 @@ extension WriteSession {
           return PushTemplate(body: "")
         }
       } catch {
-        // One that is damaged may name it, and must not keep others from being written.
+        // A damaged document may name it, and must not keep others from being written.
         return false
       }
       if isNamed { return false }
@@ -200,7 +200,7 @@ extension WriteSession {
   }
 }
 
-/// How far a sweep for what nobody uses has come.
+/// The progress of a sweep for unused tags and templates.
 enum SweepPlace: Hashable, Sendable {
   case tags(after: Int64)
   case templates(after: Int64)

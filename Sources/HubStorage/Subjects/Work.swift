@@ -3,7 +3,7 @@ package import HubCore
 import NotificationHubs
 import SQLDatabase
 
-/// What is left to deliver.
+/// Undelivered work.
 extension SQLiteHubStore {
   package var isShared: Bool { false }
 
@@ -92,7 +92,7 @@ extension SQLiteHubStore {
       }
       var found = FoundNotifications()
       for number in due {
-        // One that cannot be read is released as well: it must not be due forever.
+        // An unreadable one is also released: it must not stay due forever.
         let one = try session.connection.findNotifications(where: "id = ?1", number, nil)
         found.records += one.records
         found.unreadable += one.unreadable
@@ -158,8 +158,8 @@ extension SQLiteHubStore {
         """)
       var lanes: [LaneKey: Date] = [:]
       while try row.step() {
-        // A row of no platform that this build knows must not keep the others from being delivered;
-        // its notification's window ends it.
+        // A row with a platform unknown to this build must not keep the others from being
+        // delivered; it ends with its notification's delivery window.
         guard let platform = try? PushPlatform(code: row.integer(1)) else { continue }
         let lane = LaneKey(hub: row.integer(0), platform: platform)
         lanes[lane] = Date(milliseconds: row.integer(2))
@@ -181,7 +181,7 @@ extension SQLiteHubStore {
 }
 
 extension WriteSession {
-  /// Writes what a page of deliveries has changed.
+  /// Writes the changes of a page of deliveries.
   /// - Throws: ``StoreError/noHub`` when the hub, and the notification with it, is gone.
   func apply(_ checkpoint: Checkpoint) throws -> CheckpointAnswer {
     try requireHub(checkpoint.hub)
@@ -220,7 +220,7 @@ extension WriteSession {
   }
 
   private func update(_ number: Int64, by checkpoint: Checkpoint) throws {
-    // A final state stays: a page in flight must not bring a cancelled notification back.
+    // A final state is kept: a page in flight must not bring a cancelled notification back.
     let row = try connection.statement(
       """
       UPDATE notification SET position = COALESCE(?2, position),
