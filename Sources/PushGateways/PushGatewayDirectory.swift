@@ -6,13 +6,13 @@ import NotificationHubs
 import Synchronization
 import Wire
 
-/// Makes the gateways of one platform, and holds what they share.
+/// Makes the gateways of one platform, and holds their shared objects.
 protocol PlatformGateways: Sendable {
   associatedtype Gateway: PushGateway
 
   init(supplies: GatewaySupplies)
 
-  /// Looks at a credential without making a gateway of it.
+  /// Validates a credential without making a gateway of it.
   /// - Throws: ``CredentialError``, which names the property and says what to do.
   static func check(_ credential: PushCredential, at now: Date) throws(CredentialError)
 
@@ -20,12 +20,12 @@ protocol PlatformGateways: Sendable {
   func gateway(for credential: PushCredential) throws(CredentialError) -> Gateway
 }
 
-/// What gateways are made with, whatever the service.
+/// The dependencies of gateways, for all services.
 package struct GatewaySupplies: Sendable {
   let configuration: PushGatewaysConfiguration
   let transport: PushTransport
   let sessions: GatewaySessions
-  /// Those that send under the same credentials.
+  /// The number of nodes that send under the same credentials.
   let nodes: NodeCount
   let clock: HubClock
   let random: HubRandom
@@ -43,17 +43,17 @@ package struct GatewaySupplies: Sendable {
     self.random = random
   }
 
-  /// A maker of connections with HTTP/2 to the configuration's host.
+  /// Returns a closure that makes HTTP/2 connections to the configuration's host.
   func connect(
     _ configuration: HTTP2ConnectionConfiguration
   ) -> @Sendable () -> any PushConnection {
     { [transport] in transport.connect(configuration) }
   }
 
-  /// Which hosts the credentials may name.
+  /// The hosts that credentials may name.
   var hosts: ServiceHosts { ServiceHosts(configuration) }
 
-  /// Which hosts the addresses may name that devices give.
+  /// The hosts that addresses from devices may name.
   func channelHosts(vendor: [String]) -> ChannelHosts {
     ChannelHosts(vendor: vendor, allowed: configuration.allowedHosts)
   }
@@ -77,7 +77,7 @@ package struct GatewaySupplies: Sendable {
   }
 }
 
-/// Gives each set of connections its number.
+/// Numbers sets of connections.
 final class PoolNumbers: Sendable {
   private let last = Atomic(0)
 
@@ -101,7 +101,7 @@ package final class PushGatewayDirectory: GatewayDirectory {
     let gateway: any BroadcastGateway
   }
 
-  /// The services of this build: a new one has its line here.
+  /// The services of this build; add a new one here.
   private static let services: [PushPlatform: any PlatformGateways.Type] = [
     .apns: APNsGateways.self,
     .wns: WNSGateways.self,
@@ -120,8 +120,8 @@ package final class PushGatewayDirectory: GatewayDirectory {
   private let entries = Mutex<[Place: Entry]>([:])
   private let broadcasts = Mutex<[Hub.ID: BroadcastEntry]>([:])
 
-  /// - Parameter clock: The store's: provider tokens are judged by the push service's time, and one
-  ///   node whose machine is wrong would have the credential refused for all.
+  /// - Parameter clock: The store's clock: provider tokens are judged by the push service's time,
+  ///   and one node with a wrong clock would have the credential refused for all.
   package init(
     _ configuration: PushGatewaysConfiguration = PushGatewaysConfiguration(),
     transport: PushTransport = .network,
@@ -144,9 +144,9 @@ package final class PushGatewayDirectory: GatewayDirectory {
     let place = Place(hub: hub, platform: credential.platform)
     return try entries.withLock { entries in
       if let entry = entries[place], entry.credential == credential { return entry.gateway }
-      // A credential that cannot work leaves the one before in place: it may be a mere try.
+      // An unusable credential leaves the previous one in place: it may be a mere trial.
       let gateway = try platform.gateway(for: credential)
-      // The replaced gateway is let go, not closed: pushes under way on it end well.
+      // The replaced gateway is released, not closed: its pushes in flight are completed.
       entries[place] = Entry(credential: credential, gateway: gateway)
       return gateway
     }
@@ -176,7 +176,7 @@ package final class PushGatewayDirectory: GatewayDirectory {
     try platforms[credential.platform]?.gateway(for: credential)
   }
 
-  /// Looks at a credential without making a gateway of it.
+  /// Validates a credential without making a gateway of it.
   /// - Throws: ``CredentialError``, which names the property and says what to do.
   package static func check(
     _ credential: PushCredential, at now: Date
@@ -184,8 +184,8 @@ package final class PushGatewayDirectory: GatewayDirectory {
     try services[credential.platform]?.check(credential, at: now)
   }
 
-  /// The end of a certificate. Keys, secrets and service accounts do not say when they end, or do
-  /// not.
+  /// The expiry of a certificate. Keys, secrets and service accounts do not expire, or do not say
+  /// when.
   package func end(of credential: PushCredential) -> Date? {
     guard let name = credential.platform.traits.certificate, let text = credential[name],
       let archive = Base64.decode(text)
@@ -215,13 +215,13 @@ package final class PushGatewayDirectory: GatewayDirectory {
     return loads
   }
 
-  /// Forgets a hub's gateways; their connections end when the last push on them is answered.
+  /// Forgets a hub's gateways; their connections end when the last push on them has a reply.
   package func forget(hub: Hub.ID) {
     entries.withLock { entries in entries = entries.filter { $0.key.hub != hub } }
     broadcasts.withLock { $0[hub] = nil }
   }
 
-  /// Ends all connections now.
+  /// Closes all connections now.
   package func close() async {
     let all = entries.withLock { entries in
       defer { entries = [:] }
@@ -236,8 +236,8 @@ package final class PushGatewayDirectory: GatewayDirectory {
   }
 }
 
-/// What gateways of the same origin, key or account share, such as connections and tokens: made
-/// once per key, gone when no gateway uses it any more, connections included.
+/// Objects shared by gateways of the same origin, key or account, such as connections and tokens:
+/// made once per key, released when no gateway uses them any more, connections included.
 final class SharedObjects<Key: Hashable & Sendable, Object: AnyObject & Sendable>: Sendable {
   private struct Reference {
     weak var object: Object?
@@ -245,7 +245,7 @@ final class SharedObjects<Key: Hashable & Sendable, Object: AnyObject & Sendable
 
   private let references = Mutex<[Key: Reference]>([:])
 
-  /// The object of this key, made now if nobody holds one.
+  /// The object of this key, which is made now if nobody holds one.
   func object<Failure: Error>(
     for key: Key, make: () throws(Failure) -> Object
   ) throws(Failure) -> Object {

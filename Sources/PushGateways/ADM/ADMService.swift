@@ -74,7 +74,7 @@ struct ADMGateways: PlatformGateways {
 }
 
 extension ADMService {
-  /// Its token service looks at all that the credential holds.
+  /// The token service checks everything that the credential contains.
   var trial: ServiceTrial {
     .token(
       ProbeReading(
@@ -85,7 +85,8 @@ extension ADMService {
   }
 }
 
-/// What a hub shows Amazon Device Messaging (docs/protocol/push-services/adm.md, sections 2 and 5).
+/// The credential for Amazon Device Messaging (docs/protocol/push-services/adm.md, sections 2 and
+/// 5).
 struct ADMCredential: Hashable, Sendable {
   let clientID: String
   /// Secret.
@@ -116,7 +117,7 @@ struct ADMCredential: Hashable, Sendable {
     sendURL = parts
   }
 
-  /// What the token service is asked with, in the order of the vendor's example.
+  /// The form of a request to the token service, in the order of the vendor's example.
   var tokenForm: [(name: String, value: String)] {
     [
       ("grant_type", "client_credentials"), ("scope", "messaging:push"), ("client_id", clientID),
@@ -129,11 +130,11 @@ struct ADMCredential: Hashable, Sendable {
 struct ADMBody: Sendable {
   let body: [UInt8]
 
-  /// From a minute to 31 days, in seconds.
+  /// Allowed lifetimes: a minute to 31 days, in seconds.
   private static let lifetimes: ClosedRange<Int64> = 60...2_678_400
 
-  /// - Parameter body: A JSON object with `data` or `notification`; the checksum and the end of its
-  ///   life are added where they are missing.
+  /// - Parameter body: A JSON object with `data` or `notification`; a missing checksum or expiry is
+  ///   added.
   init(_ body: PushBody, now: Int64) throws(PushRefusal) {
     try PushRefusal.check(body.bytes.count, for: .adm)
     guard let object = StrictJSON.object(body.bytes) else {
@@ -178,7 +179,7 @@ struct ADMBody: Sendable {
     return texts
   }
 
-  /// Keys sorted by their UTF-8 bytes, `key:value` joined with commas, MD5, base64.
+  /// The checksum: keys sorted by their UTF-8 bytes, `key:value` joined with commas, MD5, base64.
   static func checksum(_ data: [String: String]) -> String {
     let sorted = data.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
     let joined = sorted.map { "\($0.key):\($0.value)" }.joined(separator: ",")
@@ -186,8 +187,8 @@ struct ADMBody: Sendable {
   }
 }
 
-/// The table of ADM replies (docs/protocol/push-services/adm.md, section 4), whole, and how a row
-/// is found.
+/// The complete table of ADM replies (docs/protocol/push-services/adm.md, section 4), and the
+/// lookup of a row.
 enum ADMReply {
   static let success = ReplyRule("200", "", .none, .keep, .success)
   static let replaced = ReplyRule(
@@ -212,7 +213,7 @@ enum ADMReply {
     ReplyRule("503", "", .backoff, .keep, .pnsUnavailable),
   ]
 
-  /// All rows of the answers to pushes; the token service's are ``AccessTokenFailure``'s.
+  /// All rows for replies to pushes; those of the token service are in ``AccessTokenFailure``.
   static let all: [ReplyRule] =
     [success, replaced] + worded + plain + [otherClientError, otherServerError, .unreachable]
 
@@ -233,7 +234,8 @@ enum ADMReply {
       retryAfter: reply["Retry-After"].flatMap { RetryAfter.seconds($0, now: now) })
   }
 
-  /// The word decides under its own status; without one the status does where it says enough.
+  /// Looks up the word under its own status; without a word the status decides, where it is
+  /// specific enough.
   private static func rule(status: UInt16, word: String?) -> ReplyRule {
     if let word, let rule = byReason[word], rule.status == "\(status)" { return rule }
     return switch status {

@@ -9,7 +9,7 @@ import Wire
 /// (https://developer.apple.com/documentation/usernotifications/sending-channel-management-requests-to-apns,
 /// https://developer.apple.com/documentation/usernotifications/sending-broadcast-push-notification-requests-to-apns).
 ///
-/// Token and connections for sending are those of the pushes to devices.
+/// The token and the connections for sending are shared with pushes to devices.
 package final class APNsBroadcastGateway: BroadcastGateway {
   private let bundleID: String
   private let management: APNsRoute
@@ -107,12 +107,12 @@ package final class APNsBroadcastGateway: BroadcastGateway {
 
   // MARK: Exchange
 
-  /// Most tries after APNs asked to try later.
+  /// Maximum number of retries after APNs asked to retry later.
   private static let laterTries = 2
-  /// The longest pause that a caller is kept waiting for, in seconds.
+  /// The longest pause that a caller waits for, in seconds.
   private static let longestPause = 5.0
 
-  /// Sends a request until it is answered for good.
+  /// Sends a request until it has a final reply.
   private func exchange(
     _ call: APNsChannelCall, over route: APNsRoute
   ) async throws(BroadcastRefusal) -> APNsChannelCall.Answer {
@@ -120,7 +120,7 @@ package final class APNsBroadcastGateway: BroadcastGateway {
     var canReconnect = true
     var later = 0
     var avoided: Int?
-    // Ends: each further round uses up one of the three.
+    // Terminates: each further round uses up one of the three remedies.
     while true {
       let failure: Failure
       switch await attempt(call, over: route, avoiding: &avoided) {
@@ -128,7 +128,8 @@ package final class APNsBroadcastGateway: BroadcastGateway {
       case .failure(let found): failure = found
       }
       let refusal = failure.verdict.broadcastRefusal
-      // What may have been done must not be done twice: a second channel would be nobody's.
+      // A request that may have been processed must not be repeated: a second channel would have no
+      // owner.
       guard !failure.mayBeDone else { throw refusal }
       switch failure.verdict.rule.retry {
       case .refreshOnce where canRefresh: canRefresh = false
@@ -147,7 +148,7 @@ package final class APNsBroadcastGateway: BroadcastGateway {
 
   private struct Failure: Error {
     let verdict: PushVerdict
-    /// There was no answer, and APNs may have acted on the request all the same.
+    /// Whether there was no reply, so that APNs may have processed the request.
     var mayBeDone = false
   }
 
@@ -185,19 +186,19 @@ package final class APNsBroadcastGateway: BroadcastGateway {
 struct APNsChannelCall: Sendable {
   let method: String
   let path: String
-  /// The same on every try, so that APNs' log shows them as one.
+  /// The same on every attempt, so that APNs' log shows them as one.
   let requestID: String
   /// `nil` where the request names no channel.
   var channel: String?
   var fields: [HTTP2Field] = []
   var body: [UInt8] = []
 
-  /// Places in the list of reply headers.
+  /// Indexes in the list of reply headers.
   private static let headers = [
     "retry-after", "apns-channel-id", "apns-request-id", "apns-unique-id",
   ]
 
-  /// What of a good answer counts.
+  /// The relevant parts of a successful reply.
   struct Answer: Sendable {
     let body: [UInt8]
     let channelID: String?

@@ -3,10 +3,10 @@ package import Foundation
 package import HubCore
 import Wire
 
-/// An APNs credential, read and checked (docs/protocol/rest.md, section 8.1,
+/// A parsed and validated APNs credential (docs/protocol/rest.md, section 8.1,
 /// docs/protocol/push-services/apns.md, section 2).
 package struct APNsCredential: Sendable {
-  /// What proves who we are.
+  /// The means of authentication.
   package enum Proof: Sendable {
     case token(SigningKey)
     case certificate(CertificateIdentity)
@@ -16,18 +16,18 @@ package struct APNsCredential: Sendable {
   package struct SigningKey: Sendable {
     /// The key's name at Apple (`kid`), ten characters.
     package let id: String
-    /// The team's (`iss`), ten characters.
+    /// The id of the team (`iss`), ten characters.
     package let team: String
     package let key: P256PrivateKey
   }
 
   package let endpoint: APNsEndpoint
-  /// Where a handle is tried that the endpoint does not know: Apple's other environment, or what
-  /// the property `OtherEndpoint` names; `nil` when that says `none` or a certificate is for one
-  /// only.
+  /// The endpoint at which a handle is tried that the first one does not know: Apple's other
+  /// environment, or the value of the property `OtherEndpoint`; `nil` when that says `none` or a
+  /// certificate is for one environment only.
   package let otherEndpoint: APNsEndpoint?
-  /// Where broadcast channels are managed: of Apple's hosts known, else what the property
-  /// `BroadcastEndpoint` names; `nil` when that is missing.
+  /// The endpoint that manages broadcast channels: known for Apple's hosts, otherwise the value of
+  /// the property `BroadcastEndpoint`; `nil` when that is missing.
   package let broadcastEndpoint: APNsEndpoint?
   package let proof: Proof
   /// The app's bundle id.
@@ -94,7 +94,7 @@ package struct APNsCredential: Sendable {
     case (nil, _?):
       let archive = try credential.text(
         Property.certificate, orSay: ": give the .p12 file in base 64.")
-      // The password is taken as given: white space may be part of it.
+      // The password is taken literally: white space may be part of it.
       let identity = try Self.identity(archive, password: credential[Property.password] ?? "")
       let permissions = try Self.check(
         identity.certificate, thumbprint: credential.text(Property.thumbprint), at: now,
@@ -167,8 +167,8 @@ extension APNsCredential {
     }
   }
 
-  /// Checks what a certificate credential promises, so that a bad one is refused when it is set and
-  /// not when the first push fails (docs/protocol/push-services/apns.md, section 2.2).
+  /// Validates a certificate credential, so that a bad one is refused when it is set and not when
+  /// the first push fails (docs/protocol/push-services/apns.md, section 2.2).
   static func check(
     _ certificate: Certificate, thumbprint: String?, at now: Date, for endpoint: APNsEndpoint
   ) throws(CredentialError) -> Certificate.APNsPermissions {
@@ -221,7 +221,7 @@ extension APNsCredential {
   }
 }
 
-/// Where a credential's pushes go.
+/// The destination of a credential's pushes.
 package struct APNsEndpoint: Hashable, Sendable {
   package enum Environment: Sendable {
     case development
@@ -233,7 +233,7 @@ package struct APNsEndpoint: Hashable, Sendable {
   /// `nil` for a host that is not Apple's: an emulator may be either.
   package let environment: Environment?
 
-  /// Host, and port unless it is 443, as `:authority` wants it.
+  /// Host, and port unless it is 443, in the form of `:authority`.
   var authority: String {
     let name = host.contains(":") ? "[\(host)]" : host
     return port == 443 ? name : "\(name):\(port)"
@@ -262,7 +262,7 @@ package struct APNsEndpoint: Hashable, Sendable {
     }
   }
 
-  /// Where the channels of this environment are managed
+  /// The endpoint that manages the channels of this environment
   /// (https://developer.apple.com/documentation/usernotifications/sending-channel-management-requests-to-apns);
   /// `nil` for a host that is not Apple's.
   var channelManagement: APNsEndpoint? {

@@ -7,18 +7,18 @@ import Synchronization
 
 /// Delivers to APNs under one credential.
 ///
-/// What has to happen at once happens here, once for each push: another connection for what was not
-/// processed, a fresh provider token for one that was refused. Everything slower is advice to the
-/// caller, who owns the waiting.
+/// Immediate remedies are applied here, once for each push: another connection for a push that was
+/// not processed, a fresh provider token for one that was refused. Everything slower is advice to
+/// the caller, who schedules retries.
 ///
-/// A token that one environment does not know is tried in the other, once, where the credential
-/// serves both: the devices of development builds stand in the same hub as all others.
+/// A device token that one environment does not know is tried in the other, once, if the credential
+/// serves both: devices with development builds are in the same hub as all others.
 package final class APNsGateway: PushGateway {
   private let topic: String
   private let own: APNsRoute
   /// `nil` when there is no other environment, or the credential does not serve it.
   private let other: APNsRoute?
-  /// APNs said that the key belongs to one environment alone.
+  /// Whether APNs said that the key belongs to one environment alone.
   private let isBound = Atomic<Bool>(false)
   private let token: ProviderToken?
   private let clock: HubClock
@@ -44,7 +44,7 @@ package final class APNsGateway: PushGateway {
     var load = await connections.load
     if let other {
       let there = await other.connections.load
-      // One that was never needed adds nothing.
+      // A route that was never needed adds nothing.
       if there.connections > 0 { load = load + there }
     }
     return load
@@ -91,7 +91,7 @@ package final class APNsGateway: PushGateway {
     var queue = indices
     var allowance = Allowance(refresh: token != nil)
     var avoided: Int?
-    // Ends: each round that leaves something to be sent uses up a part of the allowance.
+    // Terminates: each round that leaves something to be sent uses up a part of the allowance.
     while !queue.isEmpty {
       switch await route.connections.checkOut(avoiding: avoided) {
       case .unavailable(let error):
@@ -105,16 +105,16 @@ package final class APNsGateway: PushGateway {
     }
   }
 
-  /// A route and the connection of it that is used.
+  /// A route and its connection in use.
   private struct Way {
     let route: APNsRoute
     let lease: HTTP2Pool.Lease
   }
 
-  /// What may still be done at once for the pushes of a batch: each remedy once.
+  /// The immediate remedies that remain for the pushes of a batch: each may be used once.
   private struct Allowance {
     var newConnection = true
-    /// A certificate cannot be made afresh.
+    /// Always false for a certificate, which cannot be refreshed.
     var refresh: Bool
 
     func covers(_ verdict: PushVerdict) -> Bool {
@@ -130,8 +130,8 @@ package final class APNsGateway: PushGateway {
     }
   }
 
-  /// Sends what is queued and records the answers.
-  /// - Returns: What is to be sent once more, over another connection.
+  /// Sends the queued pushes and records the replies.
+  /// - Returns: The pushes to send again over another connection.
   private func send(
     _ queue: [Int], of outbox: inout APNsOutbox, by way: Way,
     allowance: inout Allowance
@@ -145,8 +145,8 @@ package final class APNsGateway: PushGateway {
     }
     var rest = queue[...]
     if !way.lease.isProven {
-      // One push goes ahead: a connection that has accepted none has one stream anyway, and what a
-      // bad credential or a dead line does to it need not be tried with a thousand.
+      // One push goes ahead. A connection that has accepted none has one stream anyway, and the
+      // effect of a bad credential or a dead connection need not be tried with a thousand.
       let refused = await exchange(rest.prefix(1), of: &outbox, by: way, token: value)
       rest = rest.dropFirst()
       if let (index, verdict) = refused.first {
@@ -156,7 +156,7 @@ package final class APNsGateway: PushGateway {
         }
         outbox.record(verdict, for: index)
         if verdict.rule == APNsReply.tooManyTokenUpdates, allowance.newConnection {
-          // This connection's trouble alone; another may go on with the same token.
+          // A fault of this connection alone; another may continue with the same token.
           allowance.use(for: verdict)
           return Array(rest)
         }
@@ -181,9 +181,8 @@ package final class APNsGateway: PushGateway {
     return again
   }
 
-  /// Sends one batch, notes what was accepted, and does to connection and token what the answers
-  /// ask for.
-  /// - Returns: What was not accepted.
+  /// Sends one batch, records the accepted pushes, and applies the replies to connection and token.
+  /// - Returns: The pushes that were not accepted.
   private func exchange(
     _ indices: ArraySlice<Int>, of outbox: inout APNsOutbox, by way: Way,
     token value: ProviderToken.Value?
@@ -208,8 +207,8 @@ package final class APNsGateway: PushGateway {
 }
 
 extension APNsGateway: ProbingGateway {
-  /// Pushes in the background to a token of zeros, which APNs gives to no device: it looks at the
-  /// credential before it looks at the token.
+  /// Sends a background push to a token of zeros, which APNs gives to no device: APNs checks the
+  /// credential before the device token.
   package func probe() async -> CredentialProbe {
     let body = PushBody(
       bytes: Array(#"{"aps":{"content-available":1}}"#.utf8),

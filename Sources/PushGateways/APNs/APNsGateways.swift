@@ -3,14 +3,14 @@ import Foundation
 import HTTP2
 package import HubCore
 
-/// Makes APNs gateways, which share connections and tokens as Apple wants them shared: one set of
-/// connections per endpoint and key or certificate, one token per key, whichever hubs and apps of a
-/// team use them (docs/protocol/push-services/apns.md, section 2.1).
+/// Makes APNs gateways, which share connections and tokens as Apple asks: one set of connections
+/// per endpoint and key or certificate, one token per key, for all hubs and apps of a team
+/// (docs/protocol/push-services/apns.md, section 2.1).
 package final class APNsGateways: PlatformGateways {
   private struct TokenKey: Hashable {
     let team: String
     let key: String
-    /// The x of the public key: another key under the same name is another credential.
+    /// The x coordinate of the public key: another key with the same name is another credential.
     let x: [UInt8]
   }
 
@@ -20,7 +20,7 @@ package final class APNsGateways: PlatformGateways {
     case certificate([UInt8])
   }
 
-  /// What connections prove who we are with, and share.
+  /// The authentication that connections share.
   private struct Access {
     let identity: Identity
     /// `nil` for a certificate credential.
@@ -34,7 +34,7 @@ package final class APNsGateways: PlatformGateways {
     var managesChannels = false
   }
 
-  /// For the list of 10 000 channels, the most there can be.
+  /// For the list of channels, of which there can be 10 000.
   private static let longestReply = 1 << 20
 
   private let supplies: GatewaySupplies
@@ -69,8 +69,8 @@ package final class APNsGateways: PlatformGateways {
 
   /// The gateway of the broadcast channels of the credential's app, in its own environment.
   ///
-  /// - Throws: ``CredentialError`` when the credential cannot work, or does not say where channels
-  ///   are managed.
+  /// - Throws: ``CredentialError`` when the credential cannot work, or does not name the endpoint
+  ///   that manages channels.
   package func broadcasts(
     with credential: PushCredential
   ) throws(CredentialError) -> APNsBroadcastGateway {

@@ -3,14 +3,14 @@ import HubCore
 import NotificationHubs
 import Wire
 
-/// The request headers of a push, apart from the ones that differ per push or prove who we are.
+/// The request headers of a push, except those that differ per push or authenticate the sender.
 struct APNsHeaders: Equatable, Sendable {
   /// In the order they are sent.
   private(set) var fields: [HTTP2Field]
-  /// Decides the size limit and the topic's suffix; `nil` when the sender named one we do not know.
+  /// Determines the size limit and the topic's suffix; `nil` when the sender named an unknown one.
   private(set) var pushType: APNsPayload.PushType?
-  /// Whether the topic sent is the credential's own, to the letter: not one that the sender named,
-  /// nor one whose suffix comes from the kind of push.
+  /// Whether the topic is exactly the credential's own, neither named by the sender nor extended by
+  /// a suffix for the kind of push.
   private(set) var isOwnTopic: Bool
   /// Whether the sender gave an `apns-id`; then the push's own id is not sent.
   private(set) var hasID: Bool
@@ -19,8 +19,8 @@ struct APNsHeaders: Equatable, Sendable {
   private static let olderPrefix = "x-apns-"
 
   /// - Parameters:
-  ///   - body: Its headers `apns-…` go out as they are; the older `x-apns-…` forms and the expiry
-  ///     fill what those leave open.
+  ///   - body: Its headers `apns-…` are passed on unchanged; missing ones are taken from the older
+  ///     `x-apns-…` forms and the expiry.
   ///   - derivedType: The kind that the payload itself suggests.
   ///   - topic: The credential's own topic.
   /// - Returns: `nil` when a header cannot be sent: a name or value with characters that have no
@@ -57,11 +57,11 @@ struct APNsHeaders: Equatable, Sendable {
     }
   }
 
-  /// Values that differ from send to send have no place in the peer's header table (vendor advice,
-  /// docs/protocol/push-services/apns.md, section 3).
+  /// Headers with values that differ from send to send are kept out of the peer's header table
+  /// (vendor advice, docs/protocol/push-services/apns.md, section 3).
   private static let varying: Set<String> = ["apns-id", "apns-expiration", "apns-collapse-id"]
 
-  /// HTTP/2 takes no blank at either end of a value (RFC 9113, section 8.2.1).
+  /// Removes blanks at both ends, which HTTP/2 forbids in a value (RFC 9113, section 8.2.1).
   private static func sent(_ value: String) -> String? {
     let value = value.trimmingBlanks
     return value.isEmpty ? nil : value
@@ -74,11 +74,11 @@ struct APNsHeaders: Equatable, Sendable {
     } && value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F } && value.utf8.count <= 1024
   }
 
-  /// In bytes; a kind we do not know gets the usual one.
+  /// The payload limit in bytes; an unknown kind gets the usual one.
   var payloadLimit: Int { (pushType ?? .alert).payloadLimit }
 }
 
 extension APNsPayload.PushType {
-  /// `apns-priority` when nobody asked for one: background must be 5.
+  /// The `apns-priority` when none was requested: background pushes must have 5.
   fileprivate var defaultPriority: String { self == .background ? "5" : "10" }
 }

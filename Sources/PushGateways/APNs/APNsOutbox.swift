@@ -2,13 +2,13 @@ import HTTP2
 import HubCore
 import NotificationHubs
 
-/// A batch on its way to APNs.
+/// A batch that is being sent to APNs.
 ///
-/// Everything that pushes have in common is worked out once per body or once per set of headers; a
+/// Everything that pushes have in common is computed once per body or once per set of headers; a
 /// push itself costs the bytes of its path and its id.
 struct APNsOutbox {
-  /// A message is the place of its headers in ``headerSets``; handles are in lower case, and a byte
-  /// that is no hexadecimal digit is 0.
+  /// A message is the index of its headers in ``headerSets``; handles are in lower case, and a byte
+  /// that is not a hexadecimal digit is 0.
   private var outbox: PushOutbox<Int>
   private let headerSets: [APNsHeaders]
 
@@ -30,8 +30,8 @@ struct APNsOutbox {
       lowered,
       prepare: { body throws(PushRefusal) in
         let headers = try Self.headers(body, topic: topic)
-        // Bodies of one send nearly always share their headers, or each has its own: a look at the
-        // last few finds the one and does not search in vain for the other.
+        // The bodies of one send nearly always share their headers, or each has its own: searching
+        // only the last few finds the shared ones and costs little otherwise.
         if let index = headerSets.suffix(4).lastIndex(of: headers) { return index }
         headerSets.append(headers)
         return headerSets.count - 1
@@ -50,8 +50,8 @@ struct APNsOutbox {
     guard
       let headers = APNsHeaders(body: body, derivedType: payload?.pushType ?? .alert, topic: topic)
     else { throw .badFormat("a header cannot be sent") }
-    // The size comes before the form: what a template renders is cut where no service takes it any
-    // more, and is no JSON then.
+    // The size is checked before the syntax: rendered templates are truncated beyond any service's
+    // limit, and are no longer valid JSON then.
     guard body.bytes.count <= headers.payloadLimit else {
       throw .tooLarge(body.bytes.count, limit: headers.payloadLimit)
     }
@@ -103,7 +103,7 @@ struct APNsOutbox {
 
   private static let pathStart = Array("/3/device/".utf8)
 
-  /// The requests that may be sent, by the environment that their handles are thought to live in.
+  /// The sendable requests, by the environment that their handles presumably belong to.
   var sendableByEnvironment: (own: [Int], other: [Int]) {
     guard outbox.batch.requests.contains(where: { $0.environment == .other }) else {
       return (sendable, [])
@@ -113,8 +113,8 @@ struct APNsOutbox {
 
   func isOwn(_ index: Int) -> Bool { outbox.batch.requests[index].environment == .own }
 
-  /// What one environment did not know, or, where the credential was not meant for it, did not
-  /// take: to be tried in the other.
+  /// The requests to try in the other environment: those whose handle this one did not know, and
+  /// those that it refused because the credential is not for it.
   var strays: [Int] {
     sendable.filter { index in
       let result = results[index]
@@ -124,8 +124,8 @@ struct APNsOutbox {
     }
   }
 
-  /// Decides what becomes of a push that was tried in both environments. A handle goes only when
-  /// neither knows it.
+  /// Determines the result of a push that was tried in both environments. A handle is removed only
+  /// when neither knows it.
   /// - Returns: Whether the credential serves one environment only.
   mutating func settleStray(_ index: Int, first: PushResult) -> Bool {
     var second = results[index]
@@ -133,7 +133,7 @@ struct APNsOutbox {
     if second.outcome == .success {
       second.environment = isOwn(index) ? .other : .own
     } else if second.retry == .pauseCredential, isOwn(index) {
-      // Nothing was learned of the handle, unless the key cannot reach the other environment at
+      // Nothing was learned about the handle, unless the key cannot reach the other environment at
       // all.
       second = first
       if !isBound { second.handle = .keep }
@@ -144,10 +144,10 @@ struct APNsOutbox {
     return isBound
   }
 
-  /// Notes that APNs took the push.
+  /// Records that APNs accepted the push.
   mutating func accept(_ index: Int) { outbox.results[index] = .success }
 
-  /// Notes what APNs said instead.
+  /// Records APNs' refusal.
   mutating func record(_ verdict: PushVerdict, for index: Int) {
     outbox.results[index] = verdict.result(
       confirmedAt: outbox.batch.requests[index].confirmedAt,

@@ -1,13 +1,13 @@
 import NotificationHubs
 import Wire
 
-/// What a payload says about itself.
+/// Properties of a payload that determine the kind of push.
 struct APNsPayloadFacts: Equatable, Sendable {
-  /// `aps` has an alert, badge or sound: the device's user notices it.
+  /// Whether `aps` has an alert, badge or sound, which the user notices.
   private(set) var isNoticeable = false
-  /// `aps` has `content-available` 1.
+  /// Whether `aps` has `content-available` 1.
   private(set) var isContentAvailable = false
-  /// Has the member `mdm`.
+  /// Whether it has the member `mdm`.
   private(set) var isDeviceManagement = false
 
   /// - Returns: `nil` when the bytes are not a JSON object in UTF-8.

@@ -3,8 +3,8 @@ import HubCore
 import NotificationHubs
 import Wire
 
-/// The table of APNs' replies (docs/protocol/push-services/apns.md, section 4), whole, and how a
-/// row is found.
+/// The complete table of APNs' replies (docs/protocol/push-services/apns.md, section 4), and the
+/// lookup of a row.
 enum APNsReply {
   /// The whole table of pushes to devices.
   static let all: [ReplyRule] =
@@ -38,7 +38,7 @@ enum APNsReply {
   static let cannotCreateChannel = ReplyRule(
     "400", "CannotCreateChannelConfig", .fix, .keep, .throttled)
 
-  /// What requests about broadcast channels may hear beside the table
+  /// Further replies to requests about broadcast channels
   /// (https://developer.apple.com/documentation/usernotifications/handling-error-responses-from-apns).
   private static let channelAnswers: [ReplyRule] = [
     ReplyRule("400", "BadChannelId", .fix, .keep, .invalidNotificationFormat),
@@ -89,12 +89,12 @@ enum APNsReply {
   private static let byReason: [String: ReplyRule] = {
     var rows = Dictionary(
       uniqueKeysWithValues: (answers + channelAnswers).map { ($0.reason, $0) })
-    // Also seen in the field.
+    // Also observed in practice.
     rows["BadEnvironmentKeyInToken"] = rows["BadEnvironmentKeyIdInToken"]
     return rows
   }()
 
-  /// Whether Apple's word says that the credential is for the other environment.
+  /// Whether Apple's reason says that the credential is for the other environment.
   static func isOfEnvironment(_ word: String?) -> Bool {
     switch word {
     case "BadEnvironmentKeyIdInToken", "BadEnvironmentKeyInToken", "BadCertificateEnvironment": true
@@ -102,10 +102,10 @@ enum APNsReply {
     }
   }
 
-  /// The row of Apple's own word; `nil` for a word newer than this build.
+  /// The row of a reason; `nil` for a reason newer than this build.
   static func row(reason: String) -> ReplyRule? { byReason[reason] }
 
-  /// The row of an answer without a readable reason.
+  /// The row of a reply without a readable reason.
   static func row(status: UInt16) -> ReplyRule {
     switch status {
     case 200: success
@@ -113,18 +113,19 @@ enum APNsReply {
     case 404, 405: badPath
     case 410: unregistered
     case 413: payloadTooLarge
-    // The sender as a whole is limited, so far as one can tell.
+    // Presumably the sender as a whole is limited.
     case 429: tooManyRequestsUnexplained
     case 400...499: otherClientError
     case 500...599: otherServerError
-    // No status that this protocol knows.
+    // A status unknown to this protocol.
     default: badPath
     }
   }
 
   private static let tooManyRequestsUnexplained = ReplyRule("429", "", .backoff, .keep, .throttled)
 
-  /// - Parameter body: Of an answer other than 200: `{"reason":"…","timestamp":…}`, or anything.
+  /// - Parameter body: The body of a reply other than 200: `{"reason":"…","timestamp":…}`, or
+  ///   anything.
   static func verdict(
     status: UInt16, body: ArraySlice<UInt8>, retryAfter: Int32? = nil
   ) -> PushVerdict {
@@ -142,9 +143,9 @@ enum APNsReply {
   }
 
   /// - Parameters:
-  ///   - goAway: What the connection was told, if it was: its reason explains streams that were not
-  ///     processed.
-  ///   - connectionError: Why the connection ended, for the reader of the outcome.
+  ///   - goAway: The GOAWAY received on the connection, if any: its reason explains streams that
+  ///     were not processed.
+  ///   - connectionError: The reason that the connection ended, for the reader of the outcome.
   static func verdict(
     failure: HTTP2Failure, goAway: HTTP2GoAway?, connectionError: HTTP2ConnectionError?
   ) -> PushVerdict {
@@ -168,7 +169,7 @@ enum APNsReply {
     }
   }
 
-  /// For a pool that will not connect for now.
+  /// The verdict when a pool will not connect for now.
   static func verdict(unavailable error: HTTP2ConnectionError?) -> PushVerdict {
     PushVerdict(
       error?.kind == .tlsRejectedCertificate ? certificateRejected : .unreachable,
@@ -178,8 +179,8 @@ enum APNsReply {
   /// RST_STREAM CANCEL (RFC 9113, section 7).
   private static let cancelCode: UInt32 = 8
 
-  /// The row that a GOAWAY's debug data names, where it says what to do with what was not
-  /// processed.
+  /// The row that a GOAWAY's debug data names, if it determines what to do with unprocessed
+  /// requests.
   private static func explanation(_ goAway: HTTP2GoAway) -> ReplyRule? {
     guard let word = read(goAway.debugData[...]).reason, let row = row(reason: word)
     else { return nil }
@@ -223,7 +224,7 @@ enum APNsReply {
 }
 
 extension PushVerdict {
-  /// What the hub makes of an answer of APNs.
+  /// The result of a push, from APNs' reply.
   ///
   /// - Parameters:
   ///   - confirmedAt: When the handle was last confirmed, in milliseconds since 1970.
@@ -231,20 +232,20 @@ extension PushVerdict {
   ///     another one, or one with a suffix, says nothing against the handle.
   func result(confirmedAt: Int64, isOwnTopic: Bool) -> PushResult {
     var result = result(confirmedAt: confirmedAt)
-    // `Unregistered` speaks of the topic; a caller can name any.
+    // `Unregistered` refers to the topic, and a caller can name any.
     if !isOwnTopic, rule == APNsReply.notForTopic || rule == APNsReply.unregistered {
       result.handle = .keep
     }
     return result
   }
 
-  /// Whether every push of this connection would hear the same. (A push without an answer says
+  /// Whether every push on this connection would get the same reply. (A push without a reply says
   /// nothing about the others while the connection lives.)
   var concernsConnection: Bool {
     concernsCredential || rule.retry == .newConnection || rule == APNsReply.tooManyTokenUpdates
   }
 
-  /// What an answer means to the caller of a channel operation.
+  /// The error for the caller of a channel operation.
   var broadcastRefusal: BroadcastRefusal {
     BroadcastRefusal(kind, reason: reason ?? "", retryAfter: retryAfter)
   }

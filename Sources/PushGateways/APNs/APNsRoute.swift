@@ -1,15 +1,15 @@
 import Foundation
 import HTTP2
 
-/// Where requests to APNs go.
+/// The destination of requests to APNs.
 struct APNsRoute: Sendable {
-  /// What requests name as their host.
+  /// The `:authority` of requests.
   let authority: String
   let connections: HTTP2Pool
 }
 
 extension HTTP2ReplyBatch {
-  /// What APNs says at `position`; `retry-after` is the first of the headers that were asked for.
+  /// The verdict of APNs' reply at `position`; `retry-after` is the first of the requested headers.
   func apnsVerdict(at position: Int, now: Date) -> PushVerdict {
     let reply = replies[position]
     if let failure = reply.failure {
@@ -25,12 +25,12 @@ extension HTTP2ReplyBatch {
 }
 
 extension PushVerdict {
-  /// Does to the token what APNs' answer asks for.
+  /// Updates the token after APNs' reply.
   /// - Returns: Whether the connection should not be used again.
   func endsConnection(_ token: ProviderToken?, shown value: ProviderToken.Value?) -> Bool {
     switch rule.retry {
     case .refreshOnce:
-      // The connection goes as well: it may keep refusing (docs/protocol/push-services/apns.md,
+      // The connection is also given up: it may keep refusing (docs/protocol/push-services/apns.md,
       // section 2.1).
       if let value { token?.invalidate(value) }
       return true

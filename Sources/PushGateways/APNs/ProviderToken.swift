@@ -3,7 +3,7 @@ import Foundation
 package import HubCore
 import Synchronization
 
-/// The JSON web token that a team's key proves itself with (docs/protocol/push-services/apns.md,
+/// The JSON web token by which a team's key authenticates (docs/protocol/push-services/apns.md,
 /// section 2.1): made once, shared by all connections of the key, renewed in time.
 ///
 /// Signing takes microseconds and happens under the lock, so callers that need a new token at the
@@ -15,24 +15,24 @@ package final class ProviderToken: Sendable {
     /// In seconds since 1970.
     package let issuedAt: Int64
 
-    /// Without the token.
+    /// A description without the token.
     package var description: String { "provider token of \(issuedAt)" }
   }
 
   private struct State {
     var value: Value?
-    /// When ``value`` is replaced, in seconds since 1970.
+    /// The time when ``value`` is replaced, in seconds since 1970.
     var renewAt: Int64 = 0
-    /// Until then no other token is made, in seconds since 1970.
+    /// The time until which no other token is made, in seconds since 1970.
     var frozenUntil: Int64 = 0
   }
 
-  /// APNs takes a token for an hour; renewed after 50 minutes, give or take 5.
+  /// APNs accepts a token for an hour; it is renewed after 50 minutes, give or take 5.
   private static let lifetime: Int64 = 50 * 60
   private static let jitter: Double = 5 * 60
-  /// A token of this age is replaced whatever else holds: APNs will soon refuse it.
+  /// A token of this age is replaced in any case, because APNs will soon refuse it.
   private static let utmostAge: Int64 = 59 * 60
-  /// How often APNs lets a connection's token change.
+  /// Interval at which APNs allows a connection's token to change.
   private static let updateInterval: Int64 = 20 * 60
 
   private let key: APNsCredential.SigningKey
@@ -40,7 +40,7 @@ package final class ProviderToken: Sendable {
   private let random: HubRandom
   private let state = Mutex(State())
 
-  /// - Parameter random: Drawn from once for each token, so that keys made ready together do not
+  /// - Parameter random: Drawn from once for each token, so that keys prepared together do not
   ///   renew together.
   package init(key: APNsCredential.SigningKey, clock: HubClock, random: HubRandom) {
     self.key = key
@@ -61,14 +61,14 @@ package final class ProviderToken: Sendable {
   }
 
   private static func isUsable(_ value: Value, _ state: State, at now: Int64) -> Bool {
-    // A clock that was put back makes the token one from the future, which APNs refuses.
+    // A clock that was set back makes the token one from the future, which APNs refuses.
     let age = now - value.issuedAt
     guard (-60..<utmostAge).contains(age) else { return false }
     return now < state.renewAt || now < state.frozenUntil
   }
 
-  /// APNs refused this token: the next call of ``current()`` makes another, unless one is there
-  /// already because somebody else was refused the same.
+  /// Invalidates a token that APNs has refused: the next call of ``current()`` makes another,
+  /// unless one was already made because of the same refusal.
   package func invalidate(_ refused: Value) {
     let now = Int64(clock.now().timeIntervalSince1970)
     state.withLock { state in
@@ -76,7 +76,7 @@ package final class ProviderToken: Sendable {
     }
   }
 
-  /// APNs said TooManyProviderTokenUpdates: the newest token stays and no other is made for 20
+  /// Handles TooManyProviderTokenUpdates: the newest token is kept and no other is made for 20
   /// minutes.
   package func keepForNow() {
     let now = Int64(clock.now().timeIntervalSince1970)
@@ -84,7 +84,7 @@ package final class ProviderToken: Sendable {
   }
 
   private func sign(issuedAt: Int64) throws(CryptographyError) -> String {
-    // Ids and team are ten letters and digits, checked with the credential: nothing to escape.
+    // Ids and team are ten letters and digits, checked with the credential: nothing needs escaping.
     let header = #"{"alg":"ES256","kid":"\#(key.id)"}"#
     let claims = #"{"iss":"\#(key.team)","iat":\#(issuedAt)}"#
     return try CompactJWS.sign(

@@ -5,13 +5,13 @@ import HubCore
 import NotificationHubs
 import Wire
 
-/// A message in the form that Baidu takes (docs/protocol/push-services/baidu.md, section 3).
+/// A message in the form that Baidu accepts (docs/protocol/push-services/baidu.md, section 3).
 struct BaiduBody: Sendable {
   /// JSON.
   let text: String
-  /// Shown by the system (1) or handed to the app (0).
+  /// Whether it is shown by the system (1) or delivered to the app (0).
   let isNotification: Bool
-  /// In seconds; `nil` leaves it to Baidu.
+  /// In seconds; `nil` means Baidu's default.
   let lifetime: Int64?
 
   private static let typeName = "x-baidu-message-type"
@@ -76,7 +76,7 @@ struct BaiduService: HTTPPushService {
       fields += [
         ("method", "push_msg"), ("push_type", "1"), ("user_id", ids.userID),
         ("message_type", type), ("messages", message.text),
-        // The same on every repeat, so a repeat takes the place of what came before.
+        // The same on every repeat, so that a repeat replaces the earlier message.
         ("msg_keys", id.uuidText),
       ]
       if let lifetime = message.lifetime { fields.append(("message_expires", "\(lifetime)")) }
@@ -118,8 +118,8 @@ struct BaiduGateways: PlatformGateways {
 }
 
 extension BaiduService {
-  /// A push for a channel that no device has. Baidu has no call of an app that merely looks at its
-  /// keys in both forms of its interface; this one is signed like any, and reaches nobody.
+  /// A push to a channel that no device has. Neither version of Baidu's interface has a call that
+  /// merely checks an app's keys; this one is signed as usual, and reaches nobody.
   var trial: ServiceTrial {
     .push(
       handle: PushChannel.baidu(userID: "0", channelID: "0").handle,
@@ -139,9 +139,9 @@ extension BaiduService {
   }
 }
 
-/// What a hub shows Baidu Cloud Push (docs/protocol/push-services/baidu.md).
+/// The credential for Baidu Cloud Push (docs/protocol/push-services/baidu.md).
 struct BaiduCredential: Hashable, Sendable {
-  /// The two forms of the interface.
+  /// The two versions of the interface.
   enum Version: Hashable, Sendable {
     case rest2
     case rest3
@@ -150,7 +150,7 @@ struct BaiduCredential: Hashable, Sendable {
   let apiKey: String
   /// Secret.
   let secretKey: String
-  /// Where pushes go, without query.
+  /// The URL of pushes, without query.
   let url: String
   let version: Version
 
@@ -198,8 +198,8 @@ enum BaiduSignature {
   }
 }
 
-/// The table of Baidu's replies (docs/protocol/push-services/baidu.md, section 4), whole, and how a
-/// row is found: by the code in the body, not by the status.
+/// The complete table of Baidu's replies (docs/protocol/push-services/baidu.md, section 4), and the
+/// lookup of a row: by the code in the body, not by the status.
 enum BaiduReply {
   static let success = ReplyRule("200", "", .none, .keep, .success)
   static let otherCode = ReplyRule("any", "(other code)", .never, .keep, .unknownError)

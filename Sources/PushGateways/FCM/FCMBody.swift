@@ -3,17 +3,19 @@ import HubCore
 import NotificationHubs
 import Wire
 
-/// The caller's body, cut where the device goes: a push costs the bytes of both halves and of its
-/// handle, no reading and no writing of JSON.
+/// The caller's body, split where the device is inserted: a push costs the bytes of both halves and
+/// of its handle, without parsing or writing JSON.
 struct FCMBody: Sendable {
-  /// Up to the opening quotation mark of the device, as the value of `token` and of `fid`.
+  /// Everything up to the opening quotation mark of the device, as the value of `token` and of
+  /// `fid`.
   private let tokenHead: [UInt8]
   private let fidHead: [UInt8]
-  /// From its closing one.
+  /// Everything from its closing quotation mark on.
   let tail: [UInt8]
 
-  /// What stands before a handle. A Firebase installation id is named as such: `token`, which takes
-  /// it too for now, is deprecated. The form is a hint for the member, never a reason to refuse.
+  /// The part before a handle. A Firebase installation id is sent as `fid`: `token`, which also
+  /// accepts it for now, is deprecated. The syntax only selects the member and is never a reason to
+  /// refuse.
   func head(for handle: ArraySlice<UInt8>) -> [UInt8] {
     Self.isInstallationID(handle) ? fidHead : tokenHead
   }
@@ -23,7 +25,7 @@ struct FCMBody: Sendable {
     handle.firebaseInstallationID?.count == handle.count
   }
 
-  /// - Throws: ``PushRefusal`` when FCM cannot take it for one device.
+  /// - Throws: ``PushRefusal`` when FCM cannot accept it for one device.
   init(_ body: [UInt8]) throws(PushRefusal) {
     if let excess = PayloadSize.excess(of: body, for: .fcmv1) {
       throw PushRefusal(
@@ -49,7 +51,7 @@ struct FCMBody: Sendable {
           place = scanner.position
           while let name = try scanner.nextMember() {
             isEmpty = false
-            // Its escapes read: `t\u006fken` is a target as well.
+            // Escapes are decoded: `t\u006fken` is a target as well.
             if NotificationRequest.fcmTargets.contains(try scanner.string(name)) {
               fault = "'message' has a target of its own"
               return false
@@ -73,8 +75,8 @@ struct FCMBody: Sendable {
     tail = Array((isEmpty ? "\"" : "\",").utf8) + body[place...]
   }
 
-  /// What every handle of FCM is made of; the stand-in's form is narrower, and FCM's to check.
-  /// Nothing here needs escaping.
+  /// Whether a handle has only characters that FCM's handles have; stricter checks are up to FCM.
+  /// Nothing in it needs escaping.
   static func isToken(_ handle: ArraySlice<UInt8>) -> Bool {
     (1...4096).contains(handle.count)
       && handle.allSatisfy {
@@ -100,7 +102,7 @@ extension PushOutbox<FCMBody> {
     var wire = HTTP2RequestBatch(authority: origin.authority, replyHeaders: ["retry-after"])
     let path = wire.write(path)
     // Google's tokens are a kilobyte long: kept in the connection's header table, which serves this
-    // credential alone, they travel once.
+    // credential alone, they are transmitted once.
     let fields = wire.addFieldSet([
       HTTP2Field("authorization", "Bearer " + token.text),
       HTTP2Field("content-type", "application/json; charset=UTF-8"),

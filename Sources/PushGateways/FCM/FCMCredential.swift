@@ -4,7 +4,7 @@ import HTTPClient
 package import HubCore
 import Wire
 
-/// An FCM credential, read and checked: a service account of a Firebase project
+/// A parsed and validated FCM credential: a service account of a Firebase project
 /// (docs/protocol/rest.md, section 8.1, docs/protocol/push-services/fcm.md, section 2).
 package struct FCMCredential: Sendable {
   package let project: String
@@ -13,9 +13,9 @@ package struct FCMCredential: Sendable {
   package let key: RSAPrivateKey
   /// The key's name at Google (`kid`), where it is given.
   package let keyID: String?
-  /// Where messages go.
+  /// The origin of FCM's API.
   let origin: Origin
-  /// Where access tokens come from; also the assertion's audience.
+  /// The URL that issues access tokens; also the assertion's audience.
   package let tokenURI: String
 
   /// The properties' names, which compare without regard to letter case. The last three are this
@@ -88,13 +88,13 @@ package struct FCMCredential: Sendable {
     return Origin(host: address.host, port: address.port)
   }
 
-  /// Also `domain.com:project-id`, as old projects have it.
+  /// Also accepts `domain.com:project-id`, as old projects have it.
   private static func isProjectID(_ text: String) -> Bool {
     text.utf8.count <= 128 && text != "." && text != ".."
       && text.utf8.allSatisfy { $0.isLetterOrDigit || "-.:".utf8.contains($0) }
   }
 
-  /// What needs no escaping in the assertion's JSON.
+  /// Whether a text needs no escaping in the assertion's JSON.
   private static func isPlain(_ text: String) -> Bool {
     text.utf8.count <= 512
       && text.utf8.allSatisfy {
@@ -105,12 +105,13 @@ package struct FCMCredential: Sendable {
 
 extension FCMCredential {
   private static let scope = "https://www.googleapis.com/auth/firebase.messaging"
-  /// Google refuses an assertion for longer.
+  /// Google refuses an assertion with a longer lifetime.
   private static let lifetime: Int64 = 3600
-  /// Set back, so that a clock a little ahead does not make it one from the future.
+  /// Subtracted from the time of issue, so that an assertion from a slightly fast clock is not in
+  /// the future.
   private static let allowance: Int64 = 10
 
-  /// The form that asks for an access token (RFC 7523; docs/protocol/push-services/fcm.md,
+  /// The form of a request for an access token (RFC 7523; docs/protocol/push-services/fcm.md,
   /// section 2).
   /// - Parameter now: In seconds since 1970.
   func tokenForm(at now: Int64) throws(CryptographyError) -> [(name: String, value: String)] {
@@ -121,7 +122,7 @@ extension FCMCredential {
   }
 
   func assertion(issuedAt: Int64) throws(CryptographyError) -> String {
-    // All texts have been checked with the credential: nothing to escape.
+    // All texts have been checked with the credential: nothing needs escaping.
     let name = keyID.map { #","kid":"\#($0)""# } ?? ""
     let header = #"{"alg":"RS256","typ":"JWT"\#(name)}"#
     let claims =

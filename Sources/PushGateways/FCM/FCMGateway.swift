@@ -6,17 +6,17 @@ import Synchronization
 
 /// Delivers to FCM under one service account.
 ///
-/// What has to happen at once happens here: a fresh access token, once, for pushes whose token was
-/// refused. Everything slower is advice to the caller, who owns the waiting.
+/// The immediate remedy is applied here: a fresh access token, once, for pushes whose token was
+/// refused. Everything slower is advice to the caller, who schedules retries.
 package final class FCMGateway: PushGateway {
   private let path: String
   private let link: OriginLink
   private let tokens: AccessTokenSource
   private let pace: SendPace?
-  /// Which end with their last holder, and carry access tokens and what has no HTTP/2.
+  /// Closed with their last user; they fetch access tokens and carry pushes without HTTP/2.
   private let sessions: GatewaySessions
   private let clock: HubClock
-  /// The token that FCM has last taken a push with.
+  /// The token with which FCM has last accepted a push.
   private let proven = Mutex<AccessToken?>(nil)
 
   init(
@@ -43,7 +43,7 @@ package final class FCMGateway: PushGateway {
     guard !queue.isEmpty else { return outbox.results }
     await pace?.admit(queue.count)
     var mayRefresh = true
-    // Ends: only a refresh leaves something to be sent, and there is one.
+    // Terminates: only a refresh leaves something to be sent, and there is one.
     while !queue.isEmpty {
       let token: AccessToken
       do {
@@ -61,15 +61,15 @@ package final class FCMGateway: PushGateway {
     return outbox.results
   }
 
-  /// Sends what is queued and records the answers.
-  /// - Returns: What is to be sent once more, with a fresh token.
+  /// Sends the queued pushes and records the replies.
+  /// - Returns: The pushes to send again with a fresh token.
   private func send(
     _ queue: [Int], of outbox: inout PushOutbox<FCMBody>, with token: AccessToken,
     mayRefresh: Bool
   ) async -> [Int] {
     var rest = queue[...]
     if proven.withLock({ $0 != token }), rest.count > 1 {
-      // One push goes ahead: what FCM says to a bad credential need not be heard a thousand times.
+      // One push goes ahead: the reply to a bad credential need not be received a thousand times.
       let verdict = await exchange(rest.prefix(1), of: outbox, with: token)[0]
       if verdict.rule.retry == .refreshOnce, mayRefresh { return queue }
       if verdict.concernsCredential || verdict.status == 0 {
@@ -108,7 +108,7 @@ package final class FCMGateway: PushGateway {
 }
 
 extension FCMGateway: ProbingGateway {
-  /// Gets an access token, and has FCM check a message that it is told not to send.
+  /// Gets an access token, and has FCM validate a message without sending it.
   package func probe() async -> CredentialProbe {
     let body = PushBody(
       bytes: Array(#"{"validate_only":true,"message":{"data":{"probe":"1"}}}"#.utf8))
@@ -140,12 +140,12 @@ extension FCMGateway: ProbingGateway {
     + "accounts."
 }
 
-/// How the hub talks to FCM, whatever the credential.
+/// Settings of connections to FCM, for all credentials.
 package struct FCMConfiguration: Sendable {
   /// Google asks for one to four connections; idle ones cost it nothing for minutes.
   package var connections: HTTP2PoolConfiguration
-  /// Messages a minute that a project may send in the end (Google's default quota); `nil` for no
-  /// bound. They begin at a tenth and grow to it over a minute, as Google asks.
+  /// Maximum number of messages a minute for a project (Google's default quota); `nil` for no
+  /// limit. The rate begins at a tenth and grows to it over a minute, as Google asks.
   package var messagesPerMinute: Double? = 600_000
 
   package init() {

@@ -3,13 +3,13 @@ import Foundation
 import HTTPClient
 package import HubCore
 
-/// Makes FCM gateways, which share access tokens and connections where they use the same service
-/// account, and a pace where they send for the same project.
+/// Makes FCM gateways, which share access tokens and connections if they use the same service
+/// account, and a pace if they send for the same project.
 package final class FCMGateways: PlatformGateways {
   private struct Account: Hashable {
     let email: String
     let tokenURI: String
-    /// The modulus: another key of the same account is another credential.
+    /// The modulus of the key: another key of the same account is another credential.
     let key: [UInt8]
   }
 
@@ -23,10 +23,10 @@ package final class FCMGateways: PlatformGateways {
     let project: String
   }
 
-  /// How long before its end an access token is renewed (docs/protocol/push-services/fcm.md,
-  /// section 2).
+  /// Time before its expiry at which an access token is renewed
+  /// (docs/protocol/push-services/fcm.md, section 2).
   private static let margin = Duration.seconds(5 * 60)
-  /// Google's, as service accounts of all ages name them.
+  /// Google's token hosts, as service accounts of all ages name them.
   private static let tokenHosts = [
     "oauth2.googleapis.com", "www.googleapis.com", "accounts.google.com",
   ]

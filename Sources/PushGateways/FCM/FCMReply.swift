@@ -2,9 +2,9 @@ import HubCore
 import NotificationHubs
 import Wire
 
-/// The table of FCM's replies (docs/protocol/push-services/fcm.md, section 4), and how a row is
-/// found. The rows of the token service stand with the access tokens that all services share. Where
-/// the table tells several uses of a word apart, the row has the table's addition.
+/// The table of FCM's replies (docs/protocol/push-services/fcm.md, section 4), and the lookup of a
+/// row. The rows of the token service are with the access tokens that all services share. Where the
+/// table distinguishes several uses of a word, the row has the table's suffix.
 enum FCMReply {
   static let success = ReplyRule("200", "", .none, .keep, .success)
   static let badToken = ReplyRule("400", "INVALID_ARGUMENT:token", .never, .remove, .badChannel)
@@ -22,7 +22,7 @@ enum FCMReply {
     "403", "PERMISSION_DENIED", .pauseCredential, .keep, .invalidCredentials)
   static let unregistered = ReplyRule("404", "UNREGISTERED", .never, .remove, .badChannel)
   static let notFound = ReplyRule("404", "NOT_FOUND", .pauseCredential, .keep, .invalidCredentials)
-  /// Google asks for a minute at least where it names no time.
+  /// Google asks for at least a minute where it names no time.
   /// - SeeAlso: <https://firebase.google.com/docs/cloud-messaging/scale-fcm>
   static let quotaExceeded = ReplyRule(
     "429", "QUOTA_EXCEEDED", .backoff, .keep, .throttled, leastPause: 60)
@@ -32,15 +32,15 @@ enum FCMReply {
   static let otherClientError = ReplyRule("4xx", "(other)", .never, .keep, .unknownError)
   static let otherServerError = ReplyRule("5xx", "(other)", .backoff, .keep, .pnsServerError)
 
-  /// The whole table.
+  /// The complete table.
   static let all: [ReplyRule] = [
     success, badToken, tooLarge, badArgument, unauthenticated, thirdPartyAuthError, senderMismatch,
     permissionDenied, unregistered, notFound, quotaExceeded, serverError, unavailable, unspecified,
     otherClientError, otherServerError, .unreachable,
   ]
 
-  /// The row of an `FcmError` detail's word; `nil` for one newer than this build, and for
-  /// INVALID_ARGUMENT, which ``argument(_:)`` reads on for.
+  /// The row of the error code in an `FcmError` detail; `nil` for a code newer than this build, and
+  /// for INVALID_ARGUMENT, which ``argument(_:)`` examines further.
   static func row(errorCode word: String) -> ReplyRule? {
     switch word {
     case "THIRD_PARTY_AUTH_ERROR": thirdPartyAuthError
@@ -54,8 +54,8 @@ enum FCMReply {
     }
   }
 
-  /// The row of an error's `status`, where no detail said more; `nil` for a word newer than this
-  /// build.
+  /// The row of an error's `status`, where no detail was more specific; `nil` for a word newer than
+  /// this build.
   static func row(statusWord word: String) -> ReplyRule? {
     switch word {
     case "UNAUTHENTICATED": unauthenticated
@@ -68,7 +68,7 @@ enum FCMReply {
     }
   }
 
-  /// The row of an answer that says nothing readable.
+  /// The row of a reply without a readable body.
   static func row(status: UInt16) -> ReplyRule {
     switch status {
     case 200...299: success
@@ -106,7 +106,8 @@ enum FCMReply {
       reason: error?.word ?? "status \(status)")
   }
 
-  /// By the detail's word, then by the error's (docs/protocol/push-services/fcm.md, section 4).
+  /// Looks up the detail's code, then the error's status (docs/protocol/push-services/fcm.md,
+  /// section 4).
   private static func row(_ error: FCMError) -> ReplyRule? {
     if let code = error.errorCode, let row = row(errorCode: code) { return row }
     if error.errorCode == invalidArgument || error.status == invalidArgument {
@@ -117,8 +118,8 @@ enum FCMReply {
 
   private static let invalidArgument = "INVALID_ARGUMENT"
 
-  /// The one place where FCM's prose decides: a bad token, a message too large, or another fault.
-  /// In doubt the handle stays.
+  /// The one place where FCM's message text decides: a bad token, a message too large, or another
+  /// fault. In doubt the handle is kept.
   private static func argument(_ error: FCMError) -> ReplyRule {
     let text = error.message.lowercased()
     let fields = error.violations
@@ -138,16 +139,16 @@ enum FCMReply {
   }
 }
 
-/// The error document of Google's services, as far as it decides anything.
+/// The error document of Google's services, as far as it is used.
 struct FCMError: Sendable {
   let status: String?
   let message: String
-  /// Of the detail `google.firebase.fcm.v1.FcmError`.
+  /// From the detail `google.firebase.fcm.v1.FcmError`.
   let errorCode: String?
-  /// Of the detail `google.rpc.BadRequest`.
+  /// From the detail `google.rpc.BadRequest`.
   let violations: [(field: String, description: String)]
 
-  /// The narrowest word, if it is one that may stand in a report.
+  /// The most specific word, if it is fit for a report.
   var word: String? {
     [errorCode, status].compactMap { $0 }.first { word in
       (1...64).contains(word.utf8.count)
@@ -155,7 +156,7 @@ struct FCMError: Sendable {
     }
   }
 
-  /// - Returns: `nil` for what is no such document.
+  /// - Returns: `nil` for anything but such a document.
   init?(_ body: ArraySlice<UInt8>) {
     guard let error = (try? JSONValue.parse(body))?["error"] else { return nil }
     status = error["status"]?.scalarText

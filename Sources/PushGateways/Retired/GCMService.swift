@@ -4,9 +4,9 @@ import HubCore
 import NotificationHubs
 import Wire
 
-/// Google Cloud Messaging and FCM's legacy interface, which have ended
-/// (docs/protocol/push-services/retired.md, section 3): only an endpoint that is not Google's, a
-/// stand-in's, is called.
+/// Google Cloud Messaging and FCM's legacy interface, which have been shut down
+/// (docs/protocol/push-services/retired.md, section 3): only an endpoint that is not Google's, such
+/// as a stand-in's, is called.
 struct GCMService: HTTPPushService {
   static let connections = 64
 
@@ -60,7 +60,7 @@ struct GCMGateways: PlatformGateways {
 
   private static let vendorHosts = [".googleapis.com", "googleapis.com", ".google.com"]
 
-  /// What has ended is kept as it is.
+  /// Accepts anything: credentials of a retired service are kept as they are.
   static func check(_ credential: PushCredential, at now: Date) throws(CredentialError) {}
 
   func gateway(for credential: PushCredential) throws(CredentialError) -> RetiredOr<GCMService> {
@@ -80,7 +80,7 @@ struct GCMGateways: PlatformGateways {
   }
 }
 
-/// The gateway of a service that has ended, and lives on only at a stand-in.
+/// The gateway of a service that has been shut down, and exists only as a stand-in.
 enum RetiredOr<Service: HTTPPushService>: ProbingGateway {
   case retired
   case live(HTTPPushGateway<Service>)
@@ -109,7 +109,7 @@ enum RetiredOr<Service: HTTPPushService>: ProbingGateway {
   func close() async {}
 }
 
-/// The table of GCM's replies (docs/protocol/push-services/retired.md, section 3), whole.
+/// The complete table of GCM's replies (docs/protocol/push-services/retired.md, section 3).
 enum GCMReply {
   static let success = ReplyRule("200", "message_id", .none, .keep, .success)
   static let replaced = ReplyRule(
@@ -172,7 +172,7 @@ enum GCMReply {
   }
 }
 
-/// What is answered for services that have ended, without asking anybody
+/// The reply for services that have been shut down, which are not called
 /// (docs/protocol/push-services/retired.md, section 1).
 enum RetiredService {
   static let rule = ReplyRule("local", "retired", .never, .keep, .pnsInterfaceError)

@@ -11,7 +11,7 @@ struct LegacyFCMGateway: PushGateway {
   func deliver(_ batch: PushBatch) async -> [PushResult] {
     var batch = batch
     for index in batch.bodies.indices {
-      // What is no such message stays, for the gateway to refuse.
+      // A body that is not such a message is left for the gateway to refuse.
       if let bytes = Self.converted(batch.bodies[index].bytes) {
         batch.bodies[index].bytes = bytes
       }
@@ -23,7 +23,7 @@ struct LegacyFCMGateway: PushGateway {
 
   private static let titles: Set<String> = ["title", "body"]
 
-  /// A legacy message as a message of HTTP v1, without its receiver.
+  /// Converts a legacy message to a message of HTTP v1, without its receiver.
   static func converted(_ bytes: [UInt8]) -> [UInt8]? {
     guard let legacy = try? JSONValue.parse(bytes), case .object = legacy else { return nil }
     var message: [JSONValue.Member] = []
@@ -57,14 +57,14 @@ struct LegacyFCMGateway: PushGateway {
     return members
   }
 
-  /// A member that is an object; none when that is empty.
+  /// A member that is an object; `nil` when that is empty.
   private static func object(
     _ name: String, _ members: [JSONValue.Member]
   ) -> [JSONValue.Member] {
     members.isEmpty ? [] : [.init(name, .object(members))]
   }
 
-  /// Data of HTTP v1 holds texts only.
+  /// Converts a value to text, because data of HTTP v1 contains only strings.
   private static func text(_ value: JSONValue) -> String {
     value == .null ? "" : value.scalarText ?? value.jsonText
   }

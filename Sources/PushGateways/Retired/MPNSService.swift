@@ -3,9 +3,9 @@ import HTTPClient
 import HubCore
 import NotificationHubs
 
-/// The Microsoft Push Notification Service of Windows Phone 7 and 8, which has ended
+/// The Microsoft Push Notification Service of Windows Phone 7 and 8, which has been shut down
 /// (docs/protocol/push-services/retired.md, section 2): only channels at hosts that the
-/// configuration allows, a stand-in's, are called, and without a client certificate.
+/// configuration allows, such as a stand-in's, are called, and without a client certificate.
 struct MPNSService: HTTPPushService {
   static let connections = 64
 
@@ -66,7 +66,7 @@ extension XMLRoot {
 struct MPNSGateways: PlatformGateways {
   let supplies: GatewaySupplies
 
-  /// What has ended is kept as it is.
+  /// Accepts anything: credentials of a retired service are kept as they are.
   static func check(_ credential: PushCredential, at now: Date) throws(CredentialError) {}
 
   func gateway(
@@ -76,7 +76,7 @@ struct MPNSGateways: PlatformGateways {
   }
 }
 
-/// The table of MPNS replies (docs/protocol/push-services/retired.md, section 2), whole.
+/// The complete table of MPNS replies (docs/protocol/push-services/retired.md, section 2).
 enum MPNSReply {
   static let received = ReplyRule(
     "200", "X-NotificationStatus: Received", .none, .keep, .success)
@@ -102,7 +102,7 @@ enum MPNSReply {
   static let all: [ReplyRule] =
     [received, queueFull, suppressed] + byStatus + [.unreachable]
 
-  /// The least pause that the service asks for with 406 and 412, in seconds.
+  /// The minimum pause that the service asks for with 406 and 412, in seconds.
   private static let hour: Int32 = 3600
 
   static func verdict(_ reply: HTTPReply, now: Int64) -> PushVerdict {

@@ -5,25 +5,25 @@ import NotificationHubs
 import Synchronization
 import Wire
 
-/// What a token service gave us to show to its push service.
+/// An access token that a token service has issued for its push service.
 struct AccessToken: Hashable, Sendable, CustomStringConvertible {
   /// Secret.
   let text: String
   /// In the time of ``HubClock/steady``.
   let expiresAt: Date
 
-  /// Without the token.
+  /// A description without the token.
   var description: String { "access token until \(expiresAt)" }
 }
 
-/// Why there is no access token.
+/// The reason that there is no access token.
 struct AccessTokenFailure: Error, Hashable, Sendable {
   enum Kind: Sendable {
     /// The token service does not accept the credential.
     case refused
     /// No connection to the token service, or no reply from it.
     case unreachable
-    /// It answered with its own fault, or something that is no token.
+    /// It replied with an error of its own, or without a token.
     case notUnderstood
   }
 
@@ -42,8 +42,8 @@ struct AccessTokenFailure: Error, Hashable, Sendable {
     self.retryAfter = retryAfter
   }
 
-  /// What that means for every push that needed the token (docs/protocol/push-services/README.md,
-  /// section 3, last table).
+  /// The result of every push that needed the token (docs/protocol/push-services/README.md, section
+  /// 3, last table).
   var result: PushResult {
     let (outcome, retry): (NotificationOutcome, RetryAdvice) =
       switch kind {
@@ -56,21 +56,21 @@ struct AccessTokenFailure: Error, Hashable, Sendable {
   }
 }
 
-/// The access token of one credential: fetched once for all who need it, renewed in time, and kept
-/// in use while it is valid even if renewing fails (docs/protocol/push-services/README.md,
-/// section 3, rule 5).
+/// The access token of one credential: fetched once for all callers, renewed in time, and used
+/// while it is valid even if renewing fails (docs/protocol/push-services/README.md, section 3, rule
+/// 5).
 final class AccessTokenSource: Sendable {
   typealias Answer = Result<AccessToken, AccessTokenFailure>
 
   private struct State {
     var token: AccessToken?
-    /// When ``token`` is to be renewed.
+    /// The time when ``token`` is to be renewed.
     var renewAt = Date.distantPast
-    /// The one fetch under way; all who come wait for it.
+    /// The one fetch in progress; all callers wait for it.
     var flight: Task<Answer, Never>?
   }
 
-  /// How long after a failed renewal a token that is still valid is used without another try.
+  /// Time after a failed renewal during which a valid token is used without another attempt.
   private static let pause: TimeInterval = 30
 
   private let clock: HubClock
@@ -79,8 +79,9 @@ final class AccessTokenSource: Sendable {
   private let state = Mutex(State())
 
   /// - Parameters:
-  ///   - margin: How long before its end a token is renewed; half its life if that is shorter.
-  ///   - fetch: Asks the token service.
+  ///   - margin: Time before its expiry at which a token is renewed; half its lifetime if that is
+  ///     shorter.
+  ///   - fetch: Requests a token from the token service.
   init(clock: HubClock, margin: Duration, fetch: @escaping @Sendable () async -> Answer) {
     self.clock = clock
     self.margin = margin / .seconds(1)
@@ -102,8 +103,8 @@ final class AccessTokenSource: Sendable {
     return try await flight.value.get()
   }
 
-  /// The push service refused this token: the next call of ``current()`` fetches another, unless
-  /// one is there already because somebody else was refused the same.
+  /// Invalidates a token that the push service has refused: the next call of ``current()`` fetches
+  /// another, unless one was already fetched because of the same refusal.
   func invalidate(_ refused: AccessToken) {
     state.withLock { state in
       if state.token == refused { state.token = nil }
@@ -130,16 +131,16 @@ final class AccessTokenSource: Sendable {
   }
 }
 
-/// A token endpoint of OAuth 2.0 (RFC 6749): one form goes out, one JSON document comes back.
+/// A token endpoint of OAuth 2.0 (RFC 6749): the request is a form, the reply a JSON document.
 struct TokenEndpoint: Sendable {
   let url: String
   let session: any PushSession
   let clock: HubClock
 
-  /// Asks for a token.
+  /// Requests a token.
   ///
-  /// 200 with a token is success; 400, 401 and 403 mean that the credential is not accepted; all
-  /// else is not understood.
+  /// 200 with a token is success; 400, 401 and 403 mean that the credential is not accepted;
+  /// everything else is not understood.
   func token(_ form: [(name: String, value: String)]) async -> AccessTokenSource.Answer {
     let call = HTTPCall(
       url: url,
@@ -183,12 +184,13 @@ struct TokenEndpoint: Sendable {
     }
   }
 
-  /// What may stand in a header (RFC 6750, section 2.1, taken widely).
+  /// Whether a token has only characters allowed in a header (RFC 6750, section 2.1, interpreted
+  /// liberally).
   private static func isToken(_ text: String) -> Bool {
     (1...16_384).contains(text.utf8.count) && text.utf8.allSatisfy { (0x21...0x7E).contains($0) }
   }
 
-  /// A number or its text, from 1 to a year; an hour where the service says nothing (RFC 6749,
+  /// A number or its text, from 1 to a year; an hour where the service gives none (RFC 6749,
   /// section 5.1 leaves it open).
   private static func seconds(_ value: JSONValue?) -> Int32? {
     guard let value else { return 3600 }

@@ -2,13 +2,13 @@ import Wire
 
 /// JSON as push services read it: without the liberties that our own reader allows.
 enum StrictJSON {
-  /// - Returns: `nil` for what is no JSON object (RFC 8259).
+  /// - Returns: `nil` for anything but a JSON object (RFC 8259).
   static func object(_ bytes: [UInt8]) -> JSONValue? {
     guard let value = try? JSONValue.read(bytes), case .object = value else { return nil }
     return value
   }
 
-  /// Puts members behind those of an object that has some.
+  /// Appends members to those of a non-empty object.
   /// - Parameter members: Each with a comma before it.
   static func adding(_ members: String, to object: [UInt8]) -> [UInt8] {
     guard !members.isEmpty, let end = object.lastIndex(of: UInt8(ascii: "}")) else { return object }
@@ -16,11 +16,11 @@ enum StrictJSON {
   }
 }
 
-/// The name of an XML document's root element, found without reading the document.
+/// The name of an XML document's root element, found without parsing the document.
 struct XMLRoot {
   /// Without its prefix.
   let name: String
-  /// Where the XML declaration stands, if there is one.
+  /// The range of the XML declaration, if there is one.
   let declaration: Range<Int>?
 
   /// - Returns: `nil` when no element begins where one should.

@@ -4,13 +4,14 @@ import HubCore
 import Synchronization
 
 /// The HTTP/2 connections to one origin under one credential: one to start with, more when the
-/// peer's stream limit holds back, new ones for those that have ended, fewer when fewer are enough.
+/// peer's stream limit is a bottleneck, new ones for those that have ended, fewer when fewer
+/// suffice.
 actor HTTP2Pool {
   /// A connection to use for one batch.
   struct Lease: Sendable {
     let id: Int
     let connection: any PushConnection
-    /// Whether the peer has accepted a push on it. (Before that APNs allows one stream.)
+    /// Whether the peer has accepted a push on it. (Until then APNs allows one stream.)
     let isProven: Bool
   }
 
@@ -35,9 +36,9 @@ actor HTTP2Pool {
   private var members: [Member] = []
   private var lastID = 0
   private var growth = PoolGrowth()
-  /// Most pushes under way at a time since the last look.
+  /// Peak number of concurrent pushes since the last resize check.
   private var peak = 0
-  /// Gives up what is not needed while there is more than one connection.
+  /// Closes surplus connections while there is more than one.
   private var keeper: Task<Void, Never>?
   private let published = Atomic<Int>(usualStreams)
   private var backoff = ReconnectBackoff()
@@ -57,24 +58,24 @@ actor HTTP2Pool {
 
   deinit { keeper?.cancel() }
 
-  /// How many connections stand open or are being made.
+  /// Number of connections that are open or being opened.
   var count: Int { members.count }
 
-  /// What they carry now.
+  /// The current load of the connections.
   var load: GatewayLoad {
     GatewayLoad(
       connections: members.count,
       streams: members.reduce(0) { $0 + $1.connection.status.inFlight }, limit: capacity)
   }
 
-  /// What push services allow a connection that they trust, and what counts as full whatever the
-  /// peer allows.
+  /// Stream limit of a trusted connection at push services. A connection with so many streams
+  /// counts as full whatever the peer allows.
   private static let usualStreams = 1000
 
-  /// What the dispatcher knows of it.
+  /// The pool as the dispatcher sees it.
   nonisolated var shared: GatewayPool { GatewayPool(id: number, capacity: capacity) }
 
-  /// How many pushes the connections can have under way at once.
+  /// Maximum number of concurrent pushes on the connections.
   nonisolated var capacity: Int { published.load(ordering: .relaxed) }
 
   private func publish() {
@@ -97,7 +98,7 @@ actor HTTP2Pool {
     return .unavailable(lastError)
   }
 
-  /// To be called after each batch, with what it met.
+  /// Must be called after each batch, with its outcome.
   func finished(_ lease: Lease, anyAccepted: Bool) {
     if anyAccepted {
       backoff.succeeded()
@@ -110,12 +111,12 @@ actor HTTP2Pool {
     publish()
   }
 
-  /// Takes a connection out of use; batches under way on it still end well.
+  /// Takes a connection out of use; batches in flight on it are completed.
   func retire(_ lease: Lease) {
     members.removeAll { $0.id == lease.id }
   }
 
-  /// Ends all connections now. A later batch opens new ones.
+  /// Closes all connections now. A later batch opens new ones.
   func closeAll() {
     for member in members { member.connection.close() }
     members = []
@@ -129,7 +130,7 @@ actor HTTP2Pool {
     max(1, min(status.peerStreamLimit ?? usualStreams, usualStreams))
   }
 
-  /// 0 for an idle connection, 1 for one at its stream limit, more when requests wait.
+  /// 0 for an idle connection, 1 for one at its stream limit, more when requests are queued.
   private static func load(_ status: HTTP2ConnectionStatus) -> Double {
     Double(status.inFlight + status.queued) / Double(limit(status))
   }
@@ -138,8 +139,8 @@ actor HTTP2Pool {
     let statuses = members.map(\.connection.status)
     peak = max(peak, statuses.reduce(0) { $0 + $1.inFlight + $1.queued })
     guard members.count < configuration.maxConnections else { return false }
-    // Before its first success a connection has one stream: that is no reason for another. While
-    // batches come and go a full connection has room for part of one.
+    // Before its first success a connection has one stream, which is no reason to open another.
+    // While batches come and go a full connection has room for part of one.
     let isFull = loads.allSatisfy { $0 >= 0.8 } && members.allSatisfy(\.isProven)
     let load = PoolGrowth.Load(
       isFull: isFull, connections: members.count, capacity: capacity,
@@ -147,7 +148,7 @@ actor HTTP2Pool {
     return growth.isDue(load, after: configuration.growAfter / .seconds(1), at: clock.steady())
   }
 
-  /// Doubles the connections, as far as allowed.
+  /// Doubles the number of connections, as far as allowed.
   private func widen() -> Lease? {
     guard let new = open() else { return nil }
     for _ in 1..<max(1, members.count - 1) { _ = open() }
@@ -166,7 +167,7 @@ actor HTTP2Pool {
     return Self.lease(member)
   }
 
-  /// Looks now and then, as long as there are several connections, whether fewer would do.
+  /// Checks periodically whether fewer connections suffice, as long as there are several.
   private func keepWatch() {
     guard keeper == nil, members.count > 1 else { return }
     keeper = Task { [weak self, clock, pause = configuration.shrinkAfter] in
@@ -174,7 +175,7 @@ actor HTTP2Pool {
     }
   }
 
-  /// Gives up the connections that were not needed since the last look.
+  /// Closes the connections that were not needed since the last check.
   /// - Returns: Whether there is still more than one.
   private func shrink() -> Bool {
     dropEnded()
@@ -187,7 +188,7 @@ actor HTTP2Pool {
       let least = members.indices.min {
         Self.load(members[$0].connection.status) < Self.load(members[$1].connection.status)
       }
-      // What is under way on it ends well: its sender holds the connection.
+      // Pushes in flight on it are completed, because their sender holds the connection.
       guard let least else { break }
       members.remove(at: least)
     }
@@ -200,9 +201,9 @@ actor HTTP2Pool {
   private func dropEnded() {
     members.removeAll { member in
       let status = member.connection.status
-      // What hangs on a silent one ends in its own time; its sender holds the connection.
+      // Requests on a silent connection time out by themselves; their sender holds the connection.
       guard status.isDraining || status.isSilent else { return false }
-      // A connection that worked, or that the peer ended in good order, may be followed at once.
+      // A connection that worked, or that the peer closed properly, may be replaced at once.
       if let error = status.error, Self.isFailure(error), status.goAway == nil, !member.isProven {
         lastError = error
         backoff.failed(at: clock.steady(), draw: random.unit())
@@ -219,30 +220,30 @@ actor HTTP2Pool {
   }
 }
 
-/// How many HTTP/2 connections a gateway holds to one origin, and how long it waits for what.
+/// Limits and timeouts of a gateway's HTTP/2 connections to one origin.
 package struct HTTP2PoolConfiguration: Sendable {
-  /// Most connections per credential and origin, from 1. More than one is opened only when the
-  /// peer's stream limit has held back for ``growAfter``.
+  /// Maximum number of connections per credential and origin, from 1. More than one is opened only
+  /// when the peer's stream limit has been a bottleneck for ``growAfter``.
   package var maxConnections = 8
-  /// How long all connections must have been full before another is opened.
+  /// Time for which all connections must have been full before another is opened.
   package var growAfter: Duration = .milliseconds(250)
-  /// How long fewer connections must have been enough before one is given up. Push services take
-  /// opening and closing often for an attack.
+  /// Time for which fewer connections must have sufficed before one is closed. Push services
+  /// consider frequent opening and closing an attack.
   package var shrinkAfter: Duration = .seconds(5 * 60)
-  /// Name look-up, TCP, TLS and the first SETTINGS together.
+  /// Limit for name resolution, TCP, TLS and the first SETTINGS together.
   package var connectTimeout: Duration = .seconds(10)
-  /// From opening a stream to the end of its reply.
+  /// Limit from opening a stream to the end of its reply.
   package var replyTimeout: Duration = .seconds(30)
-  /// How long nothing may arrive before a PING asks whether the peer is alive.
+  /// Time without incoming data after which a PING checks whether the peer is alive.
   package var pingInterval: Duration = .seconds(60)
-  /// How long the PING's answer may take.
+  /// Time limit for the reply to the PING.
   package var pingTimeout: Duration = .seconds(15)
-  /// How long a connection without pushes stays.
+  /// Time after which a connection without pushes is closed.
   package var idleTimeout: Duration
 
   package init(idleTimeout: Duration) { self.idleTimeout = idleTimeout }
 
-  /// What all connections of a pool begin with.
+  /// The initial configuration of all connections of a pool.
   func connection(
     to host: String, port: UInt16, extraAnchorsPEM: [UInt8]
   ) -> HTTP2ConnectionConfiguration {
@@ -253,27 +254,27 @@ package struct HTTP2PoolConfiguration: Sendable {
     connection.pingInterval = pingInterval
     connection.pingTimeout = pingTimeout
     connection.idleTimeout = idleTimeout
-    // Answers of push services are a line or two.
+    // Replies of push services are a line or two.
     connection.maxReplyBody = 4096
     return connection
   }
 }
 
-/// When a pool of connections opens more: when all have been full for a while, and those that were
-/// opened for this reason before have made things faster.
+/// Decides when a pool opens more connections: when all have been full for a while, and those
+/// opened earlier for this reason have improved throughput.
 ///
-/// A machine that is busy has full connections too, and more of them would only cost it more. So
-/// the rate before connections were opened is compared with the rate after; unless it rose by a
-/// quarter of what the new ones could bring, no others are opened for some time.
+/// On a busy machine connections are full too, and more of them would only add cost. So the rate
+/// before opening connections is compared with the rate after; unless it rose by a quarter of what
+/// the new ones could add, no others are opened for some time.
 struct PoolGrowth: Sendable {
-  /// A pool as it is at one moment.
+  /// The load of a pool at one moment.
   struct Load: Sendable {
     /// Whether all connections are full.
     var isFull: Bool
     var connections: Int
-    /// Streams that they may have open together.
+    /// Number of streams that they may have open together.
     var capacity: Int
-    /// Replies so far.
+    /// Number of replies so far.
     var answered: Int
   }
 
@@ -283,8 +284,8 @@ struct PoolGrowth: Sendable {
     let rate: Double
   }
 
-  /// How long a trial that brought nothing keeps the next from being made at first, in seconds;
-  /// it doubles up to ten minutes.
+  /// Time after a fruitless trial before the next, in seconds; it doubles with each, up to ten
+  /// minutes.
   static let patience = 30.0
 
   private var full: (since: Date, answered: Int)?
@@ -292,15 +293,15 @@ struct PoolGrowth: Sendable {
   private var notBefore = Date.distantPast
   private var patience = Self.patience
 
-  /// - Parameter pause: How long the connections must have been full, in seconds. They must also
-  ///   have answered four times what they hold, for what comes in bursts cannot be told sooner.
-  /// - Returns: Whether more are to be opened.
+  /// - Parameter pause: Time for which the connections must have been full, in seconds. They must
+  ///   also have replied to four times their capacity, because bursts cannot be recognised earlier.
+  /// - Returns: Whether to open more.
   mutating func isDue(_ load: Load, after pause: Double, at now: Date) -> Bool {
     guard load.isFull else {
       full = nil
       return false
     }
-    // Replies are counted by connection: with one that has gone they start again.
+    // Replies are counted by connection: when one is gone, counting restarts.
     guard let (since, before) = full, before <= load.answered else {
       full = (now, load.answered)
       return false
@@ -330,8 +331,8 @@ struct PoolGrowth: Sendable {
   }
 }
 
-/// When to connect again after failures: 1 s, doubling to 60 s, each pause shortened by up to half
-/// so that hubs which lost the service together do not return together.
+/// Determines when to reconnect after failures: after 1 s, doubling to 60 s, each pause shortened
+/// by up to half so that hubs which lost the service together do not reconnect together.
 struct ReconnectBackoff: Sendable {
   private var failures = 0
   private var notBefore = Date.distantPast

@@ -4,17 +4,18 @@ import HubCore
 import NotificationHubs
 import Synchronization
 
-/// What sets one push service with HTTP/1.1 apart from the others: how a push is written and how
-/// the reply is read. What they share (connections, tokens, when to stop) is ``HTTPPushGateway``'s.
+/// The part of a gateway that is specific to one push service with HTTP/1.1: writing a push and
+/// reading the reply. The common part (connections, tokens, when to stop) is in
+/// ``HTTPPushGateway``.
 protocol HTTPPushService: Sendable {
-  /// A body made ready for this service.
+  /// A body prepared for this service.
   associatedtype Message: Sendable
 
-  /// The most connections of one credential, unless the configuration says otherwise: one request
-  /// at a time on each.
+  /// Maximum number of connections of one credential, unless the configuration overrides it; each
+  /// carries one request at a time.
   static var connections: Int { get }
 
-  /// Shapes and checks a body; asked once for each body of a batch.
+  /// Prepares and validates a body; called once for each body of a batch.
   /// - Parameter now: In seconds since 1970.
   func message(_ body: PushBody, now: Int64) throws(PushRefusal) -> Message
 
@@ -24,39 +25,40 @@ protocol HTTPPushService: Sendable {
     _ message: Message, to handle: String, id: PushID, token: String?, now: Int64
   ) throws(PushRefusal) -> HTTPPushCall
 
-  /// How a credential is tried.
+  /// The way to try a credential.
   var trial: ServiceTrial { get }
 
-  /// Reads the answer to one push.
+  /// Reads the reply to one push.
   func verdict(_ reply: HTTPReply, to handle: String, now: Int64) -> PushVerdict
 }
 
-/// A push that is written, and where it goes.
+/// A push that is ready to send, and its destination.
 struct HTTPPushCall: Sendable {
   let call: HTTPCall
   /// Calls with the same host fail together.
   let host: String
-  /// The operator has not allowed the host by name, so it must not lead into a private network.
+  /// Whether the host must not lead into a private network, because the operator has not allowed it
+  /// by name.
   let isPublicOnly: Bool
 }
 
 /// Delivers under one credential to a push service with HTTP/1.1: one request at a time on each of
 /// a bounded number of connections.
 ///
-/// A batch is spread over the connections until an answer concerns the sender as a whole (a refused
-/// token, a limit, a wrong credential): then nothing more of it is sent, and what was not sent gets
-/// the same answer, or goes out again with a fresh token. That token is the one remedy that happens
-/// here; everything slower is advice to the caller, who owns the waiting.
+/// A batch is spread over the connections until a reply concerns the sender as a whole (a refused
+/// token, a rate limit, a wrong credential): then nothing more of it is sent, and the unsent pushes
+/// get the same result, or are sent again with a fresh token. That token is the only remedy applied
+/// here; everything slower is advice to the caller, who schedules retries.
 final class HTTPPushGateway<Service: HTTPPushService>: PushGateway {
   let service: Service
   private let sessions: GatewaySessions
   let tokens: AccessTokenSource?
   private let clock: HubClock
   private let lane: HTTPLane
-  /// A service has answered something else than that it will not have us.
+  /// Whether the service has given any reply other than refusing the sender.
   private let isProven = Atomic<Bool>(false)
 
-  /// - Parameter connections: The most for this credential, from 1.
+  /// - Parameter connections: Maximum number for this credential, from 1.
   init(
     _ service: Service, sessions: GatewaySessions, tokens: AccessTokenSource? = nil,
     connections: Int, clock: HubClock
@@ -70,7 +72,7 @@ final class HTTPPushGateway<Service: HTTPPushService>: PushGateway {
 
   package func load() async -> GatewayLoad? { GatewayLoad(lane) }
 
-  /// The connections belong to all gateways and end by themselves.
+  /// The connections are shared by all gateways and close by themselves.
   func close() async {}
 
   func deliver(_ batch: PushBatch) async -> [PushResult] {
@@ -88,7 +90,7 @@ final class HTTPPushGateway<Service: HTTPPushService>: PushGateway {
         for index in queue { outbox.results[index] = error.result }
         break
       }
-      // One push goes ahead: what a bad credential does need not be tried with a thousand.
+      // One push goes ahead: the effect of a bad credential need not be tried with a thousand.
       let round = isProven.load(ordering: .relaxed) ? queue : Array(queue.prefix(1))
       let rest = queue.dropFirst(round.count)
       let (again, stop) = await send(round, of: &outbox, token: token, mayRefresh: mayRefresh)
@@ -109,9 +111,8 @@ final class HTTPPushGateway<Service: HTTPPushService>: PushGateway {
 
   private var now: Int64 { Int64(clock.now().timeIntervalSince1970) }
 
-  /// Sends what is queued and records the answers.
-  /// - Returns: What is to be sent once more with a fresh token, and the answer that ended the
-  ///   round.
+  /// Sends the queued pushes and records the replies.
+  /// - Returns: The pushes to send again with a fresh token, and the reply that ended the round.
   private func send(
     _ queue: [Int], of outbox: inout PushOutbox<Service.Message>, token: AccessToken?,
     mayRefresh: Bool
@@ -120,7 +121,7 @@ final class HTTPPushGateway<Service: HTTPPushService>: PushGateway {
     let round = PushRound()
     var again: [Int] = []
     await withTaskGroup(of: [(Int, PushVerdict)].self) { tasks in
-      // Hosts that devices named may hang; some at a time keep the others going.
+      // Hosts that devices named may hang; processing several at a time keeps the others going.
       var waiting = groups[...]
       for group in waiting.prefix(8) { tasks.addTask { await self.send(group, in: round) } }
       waiting = waiting.dropFirst(8)
@@ -171,11 +172,11 @@ final class HTTPPushGateway<Service: HTTPPushService>: PushGateway {
   }
 }
 
-/// What the groups of one round tell each other.
+/// State shared by the groups of one round.
 private final class PushRound: Sendable {
   private let verdict = Mutex<PushVerdict?>(nil)
 
-  /// The first answer that concerned the sender.
+  /// The first reply that concerned the sender.
   var stop: PushVerdict? { verdict.withLock { $0 } }
 
   func end(_ with: PushVerdict) {
@@ -187,14 +188,14 @@ private final class PushRound: Sendable {
 struct HostGroup: Sendable {
   let host: String
   let isPublicOnly: Bool
-  /// Into the batch, in step with ``calls`` and ``handles``.
+  /// Indexes into the batch, parallel to ``calls`` and ``handles``.
   var indices: [Int] = []
   var calls: [HTTPCall] = []
   var handles: [String] = []
 }
 
 extension PushOutbox {
-  /// Writes pushes, by the host they go to; one that cannot be written has its result now.
+  /// Writes pushes, grouped by host; one that cannot be written gets its result now.
   mutating func calls<Service: HTTPPushService>(
     _ queue: [Int], of service: Service, token: String?, now: Int64
   ) -> [HostGroup] where Service.Message == Message {
@@ -222,12 +223,12 @@ extension PushOutbox {
   }
 }
 
-/// The HTTP/1.1 clients that all gateways share. A client without work costs nothing.
+/// The HTTP/1.1 clients that all gateways share. An idle client costs nothing.
 package final class GatewaySessions: Sendable {
   /// For hosts that the configuration allows by name: they may be in a private network.
   private let anywhere: any PushSession
-  /// For all others, whether a credential or a device names them: what the name leads to is looked
-  /// at for each connection.
+  /// For all others, whether named by a credential or a device: the resolved address is checked for
+  /// each connection.
   private let publicOnly: any PushSession
 
   package init(
@@ -249,7 +250,7 @@ package final class GatewaySessions: Sendable {
 }
 
 extension GatewayLoad {
-  /// HTTP/1.1 has a connection for each push under way. Those that are kept for later belong to
+  /// HTTP/1.1 uses a connection for each push in flight. Idle connections in the cache belong to
   /// nobody, and are not counted.
   init(_ lane: HTTPLane) {
     let count = lane.inFlight

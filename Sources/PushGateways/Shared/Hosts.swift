@@ -2,8 +2,8 @@ import HTTP2
 import HTTPClient
 import HubCore
 
-/// Which hosts the properties of a credential may name. Anyone with a hub's Manage key sets these,
-/// and the hub is to call nobody in its operator's network for them.
+/// The hosts that the properties of a credential may name. Anyone with a hub's Manage key sets
+/// these, so they must not lead into the operator's network.
 struct ServiceHosts: Sendable {
   /// From the configuration: ``PushGatewaysConfiguration/serviceHosts``.
   private let allowed: [String]
@@ -13,8 +13,8 @@ struct ServiceHosts: Sendable {
   }
 
   /// - Parameters:
-  ///   - vendor: The service's own, as in ``HTTPAddress/isHost(in:)``.
-  ///   - ports: Those that the service has there.
+  ///   - vendor: The service's own hosts, as in ``HTTPAddress/isHost(in:)``.
+  ///   - ports: The service's ports there.
   /// - Returns: Whether it may lead to a public address only.
   /// - Throws: ``CredentialError`` for a host that is neither the vendor's nor the operator's, and
   ///   for another port of the vendor's.
@@ -53,18 +53,18 @@ struct ServiceHosts: Sendable {
 }
 
 extension HTTP2ConnectionConfiguration {
-  /// Looks at what the host's name leads to, for each connection.
+  /// Requires the resolved address of the host to be public, for each connection.
   mutating func requirePublicAddress() {
     allowsAddress = { IPAddress(bytes: $0)?.isPublic ?? false }
   }
 }
 
-/// Which addresses given by devices may be called (docs/protocol/push-services/README.md,
+/// The addresses given by devices that may be called (docs/protocol/push-services/README.md,
 /// section 3, rule 7).
 struct ChannelHosts: Sendable {
   /// The vendor's own, as in ``HTTPAddress/isHost(in:)``.
   let vendor: [String]
-  /// Beside those, from the configuration; they may also have private addresses and other ports.
+  /// Further hosts from the configuration; they may also have private addresses and other ports.
   let allowed: [String]
 
   init(vendor: [String], allowed: [String]) {
@@ -73,7 +73,7 @@ struct ChannelHosts: Sendable {
   }
 
   /// - Returns: The parts of the address and whether it must not lead into a private network; `nil`
-  ///   when it may not be called at all.
+  ///   when it must not be called at all.
   func check(_ url: String) -> (address: HTTPAddress, isPublicOnly: Bool)? {
     guard url.utf8.count <= 4096, let address = HTTPAddress(url), address.scheme == "https" else {
       return nil
@@ -84,13 +84,13 @@ struct ChannelHosts: Sendable {
   }
 }
 
-/// Where HTTPS requests go: host and port (RFC 6454, with the scheme always `https`).
+/// The destination of HTTPS requests: host and port (RFC 6454, with the scheme always `https`).
 struct Origin: Hashable, Sendable {
-  /// In lower case; an IPv6 address stands without brackets.
+  /// The host in lower case; an IPv6 address is without brackets.
   let host: String
   let port: UInt16
 
-  /// Host, and port unless it is 443, as `:authority` wants it.
+  /// Host, and port unless it is 443, in the form of `:authority`.
   var authority: String {
     let name = host.contains(":") ? "[\(host)]" : host
     return port == 443 ? name : "\(name):\(port)"

@@ -4,18 +4,18 @@ import HTTPClient
 import HubCore
 import Synchronization
 
-/// The way to one origin under one credential: HTTP/2 where the peer speaks it, which ALPN tells;
-/// else HTTP/1.1 by way of libcurl.
+/// The link to one origin under one credential: HTTP/2 if ALPN negotiates it, otherwise HTTP/1.1
+/// through libcurl.
 final class OriginLink: Sendable {
   let origin: Origin
   private let pool: HTTP2Pool
   private let session: any PushSession
   private let lane = HTTPLane(limit: 32)
   private let clock: HubClock
-  /// Until when the peer counts as one that lacks HTTP/2.
+  /// The time until which the peer is assumed to lack HTTP/2.
   private let lacksHTTP2 = Mutex(Date.distantPast)
 
-  /// How long a peer without HTTP/2 is taken at its word.
+  /// Time for which a peer is assumed to lack HTTP/2.
   private static let memory: TimeInterval = 3600
 
   /// - Parameters:
@@ -37,7 +37,7 @@ final class OriginLink: Sendable {
   /// The connections with HTTP/2.
   var shared: GatewayPool { pool.shared }
 
-  /// What its connections carry, with whichever protocol.
+  /// The load of its connections, with either protocol.
   var load: GatewayLoad {
     get async {
       guard lacksHTTP2.withLock({ clock.steady() < $0 }) else { return await pool.load }
@@ -47,8 +47,8 @@ final class OriginLink: Sendable {
 
   func close() async { await pool.closeAll() }
 
-  /// Sends requests and answers each, in order. What a connection did not process goes once over
-  /// another, at once; everything slower is the caller's.
+  /// Sends requests and returns their replies, in order. Requests that a connection did not process
+  /// are sent once more over another, at once; everything slower is up to the caller.
   ///
   /// - Parameter write: Writes the requests at these indices, in order, for ``origin``; the batch
   ///   asks for the header `retry-after` first.
@@ -83,7 +83,7 @@ final class OriginLink: Sendable {
           replies[position] = LinkReply(answers, index)
           if answers.replies[index].failure == .refused { unprocessed.append(position) }
         }
-        // Any answer proves the connection; what it says is about the push.
+        // Any reply proves the connection; its content concerns the push.
         await pool.finished(lease, anyAccepted: answers.replies.contains { $0.failure == nil })
         queue = mayRepeat ? unprocessed : []
         mayRepeat = false
@@ -111,12 +111,12 @@ final class OriginLink: Sendable {
   }
 }
 
-/// What became of one request to an origin, whichever protocol carried it.
+/// The outcome of one request to an origin, with either protocol.
 struct LinkReply: Sendable {
   enum Trouble: Hashable, Sendable {
-    /// No connection, no reply, or none in time; what happened, for people.
+    /// No connection, no reply, or a timeout; with a description for people.
     case unreachable(String)
-    /// The origin's name leads to no address that may be connected to.
+    /// The origin's name resolves to no address that may be connected to.
     case refusedAddress
   }
 
@@ -124,14 +124,14 @@ struct LinkReply: Sendable {
   var status: UInt16 = 0
   /// `nil` when there was a reply.
   var trouble: Trouble?
-  /// `Retry-After` as it stands.
+  /// `Retry-After`, verbatim.
   var retryAfter: String?
-  /// Of a reply other than 2xx.
+  /// The body of a reply other than 2xx.
   var body: ArraySlice<UInt8> = []
 
   init(_ trouble: Trouble) { self.trouble = trouble }
 
-  /// The header `retry-after` is the first that the batch asked for.
+  /// Reads a reply; `retry-after` must be the first header that the batch asked for.
   init(_ answers: HTTP2ReplyBatch, _ index: Int) {
     let reply = answers.replies[index]
     if let failure = reply.failure {
@@ -157,7 +157,7 @@ struct LinkReply: Sendable {
     }
   }
 
-  /// For a pool that will not connect for now.
+  /// The reply when a pool will not connect for now.
   init(unavailable error: HTTP2ConnectionError?) {
     trouble =
       error?.kind == .refusedAddress

@@ -7,7 +7,7 @@ package protocol ProbingGateway: PushGateway {
 }
 
 extension PushGatewayDirectory: CredentialProber {
-  /// Makes a gateway for the purpose: one in use keeps its place.
+  /// Probes with a gateway made for the purpose; one in use is not affected.
   package func probe(
     _ credential: PushCredential
   ) async throws(CredentialError) -> CredentialProbe {
@@ -32,13 +32,13 @@ extension PushBatch {
   }
 }
 
-/// What a service with HTTP/1.1 is asked to try a credential.
+/// The request that tries a credential of a service with HTTP/1.1.
 enum ServiceTrial: Sendable {
-  /// Its token service gives an access token, or does not.
+  /// Requests an access token from its token service.
   case token(ProbeReading)
-  /// A push for a device that there is not: it has to look at the credential first.
+  /// Sends a push to a device that does not exist: the service must check the credential first.
   case push(handle: String, body: PushBody, ProbeReading)
-  /// Nobody can be asked; why, for people.
+  /// No request can try it; with the reason, for people.
   case none(String)
 }
 
@@ -60,24 +60,24 @@ extension HTTPPushGateway: ProbingGateway {
   }
 }
 
-/// How the answer to a trial is read: what a service's words say about the credential.
+/// Interpretation of the reply to a trial: the meaning of a service's words for the credential.
 struct ProbeReading: Sendable {
-  /// As people call it: `Apple`.
+  /// The service's name for people: `Apple`.
   let service: String
-  /// What the trial was, as the end of "accepts the credential: …".
+  /// A description of the trial, as the end of "accepts the credential: …".
   let proof: String
-  /// What stays open when all is well.
+  /// A description of what the trial cannot show, when it succeeds.
   var open = ""
-  /// What to do about the service's words. A word that stands here is a refusal.
+  /// Advice by the service's word. A word listed here is a refusal.
   let advice: [String: String]
-  /// What to do about a refusal in other words.
+  /// Advice for a refusal with any other word.
   let otherAdvice: String
 
   func probe(_ result: PushResult) -> CredentialProbe {
     let reason = result.reason ?? ""
     switch result.outcome {
     case .success, .badChannel, .expiredChannel, .wrongChannel, .channelDisconnected:
-      // Without an answer it was this side that found the handle bad.
+      // Without a reply it was this side that found the handle bad.
       guard result.status != 0 else { break }
       let end = open.isEmpty ? "" : " " + open
       return CredentialProbe(.accepted, "\(service) accepts the credential: \(proof).\(end)")
@@ -90,7 +90,7 @@ struct ProbeReading: Sendable {
         """)
     default: break
     }
-    // `30603: what the service says`
+    // The form is `30603: message of the service`.
     let word = String(reason.prefix { $0 != ":" })
     if let advice = advice[word] { return refused(reason, advice) }
     if result.outcome == .invalidCredentials { return refused(reason, otherAdvice) }

@@ -1,7 +1,7 @@
 import HubCore
 import NotificationHubs
 
-/// A push that cannot be sent: nobody was asked.
+/// The result of a push that cannot be sent; no service was asked.
 struct PushRefusal: Error {
   let result: PushResult
 
@@ -9,14 +9,14 @@ struct PushRefusal: Error {
     result = PushResult(outcome: outcome, reason: reason)
   }
 
-  /// What our own look at it found, where the service's table has a row for that.
+  /// A fault found locally, where the service's table has a row for it.
   init(_ verdict: PushVerdict) { result = verdict.result }
 
   static func badFormat(_ reason: String) -> PushRefusal {
     PushRefusal(.invalidNotificationFormat, reason)
   }
 
-  /// Refuses a payload that has more bytes than ``PlatformTraits`` says that the service takes.
+  /// Refuses a payload that is larger than the limit in ``PlatformTraits``.
   static func check(_ count: Int, for platform: PushPlatform) throws(PushRefusal) {
     if let limit = platform.traits.payloadLimit, count > limit {
       throw tooLarge(count, limit: limit)
@@ -29,21 +29,21 @@ struct PushRefusal: Error {
   }
 }
 
-/// A batch on its way: each body made ready once, what can be sent, and what has been answered. How
-/// a push is written stands with its service.
+/// A batch that is being sent: its prepared bodies, the sendable requests, and the results so far.
+/// Writing a push is up to its service.
 struct PushOutbox<Message: Sendable>: Sendable {
   let batch: PushBatch
-  /// By body.
+  /// By index of the body.
   private let messages: [Result<Message, PushRefusal>]
-  /// One per request; a request that is not answered yet counts as not reached.
+  /// One per request; a request without a reply yet counts as not reached.
   var results: [PushResult]
   /// The requests that may be sent, as indices.
   private(set) var sendable: [Int] = []
 
   /// - Parameters:
-  ///   - prepare: Shapes and checks a body; asked once for each of the batch.
-  ///   - check: Why a handle cannot be sent to. The service did not say so, so the handle stays
-  ///     unless the refusal says otherwise.
+  ///   - prepare: Prepares and validates a body; called once for each of the batch.
+  ///   - check: Returns the reason that a handle cannot be sent to. The service did not say so, so
+  ///     the handle is kept unless the refusal says otherwise.
   init(
     _ batch: PushBatch, prepare: (PushBody) throws(PushRefusal) -> Message,
     check: (ArraySlice<UInt8>) -> PushRefusal? = { _ in nil }
@@ -73,7 +73,7 @@ struct PushOutbox<Message: Sendable>: Sendable {
     }
   }
 
-  /// What goes to a request's handle; `nil` when its body was refused.
+  /// The prepared body of a request; `nil` when it was refused.
   func message(_ index: Int) -> Message? { try? messages[Int(batch.requests[index].body)].get() }
 
   func handle(_ index: Int) -> ArraySlice<UInt8> { batch.handles[batch.requests[index].handle] }

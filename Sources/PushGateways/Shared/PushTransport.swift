@@ -1,10 +1,10 @@
 package import HTTP2
 package import HTTPClient
 
-/// One connection with HTTP/2 to a push service. It connects when it is made and never again; one
-/// that is let go ends when nothing is under way on it.
+/// One HTTP/2 connection to a push service. It connects when it is created and never again; once
+/// released, it closes when nothing is in flight on it.
 package protocol PushConnection: Sendable {
-  /// What it is doing now.
+  /// The current status.
   var status: HTTP2ConnectionStatus { get }
 
   /// Sends every request of a batch and returns when each has a reply or a failure. Cancelling the
@@ -19,8 +19,8 @@ extension HTTP2Connection: PushConnection {}
 
 /// A client with HTTP/1.1 for push services and token services.
 package protocol PushSession: Sendable {
-  /// Sends calls, as many at once as the lane allows, and waits for all of them; `goesOn` is asked
-  /// after each, and after false the rest is answered as `.notSent`.
+  /// Sends calls, as many at once as the lane allows, and waits for all of them. `goesOn` is called
+  /// after each; once it returns false, the remaining ones get `.notSent`.
   func send(
     _ calls: [HTTPCall], lane: HTTPLane,
     goesOn: @escaping @Sendable (_ call: Int, Result<HTTPReply, HTTPFailure>) -> Bool
@@ -39,8 +39,9 @@ extension PushSession {
   }
 }
 
-/// The makers of what carries pushes: the network's in the program, models of push services in the
-/// simulator. Threads, sockets and name look-ups are behind these, and nowhere else in this module.
+/// Factories of the transports for pushes: the network's in the program, models of push services in
+/// the simulator. Threads, sockets and name resolution are behind these, and nowhere else in this
+/// module.
 package struct PushTransport: Sendable {
   package let connect: @Sendable (HTTP2ConnectionConfiguration) -> any PushConnection
   package let session: @Sendable (HTTPSessionConfiguration) -> any PushSession

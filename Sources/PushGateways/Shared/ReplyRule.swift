@@ -3,10 +3,10 @@ import HubCore
 import NotificationHubs
 import Wire
 
-/// What one answer of a push service, or its absence, means: a row of the table in the service's
-/// page of docs/protocol/push-services, which stands in the code once, whole.
+/// The meaning of one reply of a push service, or of its absence: a row of the table in the
+/// service's page of docs/protocol/push-services. The code contains each complete table once.
 struct ReplyRule: Hashable, Sendable {
-  /// What becomes of the message; the raw values are the words of
+  /// The retry rule for the message; the raw values are the words of
   /// docs/protocol/push-services/README.md, section 2.
   enum Retry: String, Sendable {
     case none
@@ -17,8 +17,8 @@ struct ReplyRule: Hashable, Sendable {
     case backoff
     case pauseCredential = "pause-credential"
 
-    /// What is left to do when the gateway has done its own part: after a fresh token that was
-    /// refused as well, the credential is wrong.
+    /// The advice that remains when the gateway has applied its own remedies: after a fresh token
+    /// that was also refused, the credential is wrong.
     var advice: RetryAdvice {
       switch self {
       case .none, .never, .fix: .final
@@ -28,7 +28,7 @@ struct ReplyRule: Hashable, Sendable {
     }
   }
 
-  /// What becomes of the stored handle; the raw values are the words of
+  /// The action on the stored handle; the raw values are the words of
   /// docs/protocol/push-services/README.md, section 2.
   enum Handle: String, Sendable {
     case keep
@@ -40,14 +40,14 @@ struct ReplyRule: Hashable, Sendable {
   /// An HTTP status, a group of them or a stage, as in the tables of docs/protocol/push-services:
   /// `404`, `5xx`, `transport`.
   let status: String
-  /// The service's words or codes for it, `|` between them, or what else tells the row; may be
-  /// empty.
+  /// The service's words or codes for it, separated by `|`, or another characteristic of
+  /// the row; may be empty.
   let reason: String
   let retry: Retry
   let handle: Handle
   let outcome: NotificationOutcome
-  /// The least pause before the next try where the answer names none (`Retry-After`), in seconds;
-  /// `nil` for the hub's own.
+  /// Minimum pause before the next attempt where the reply names none (`Retry-After`), in seconds;
+  /// `nil` for the hub's default.
   let leastPause: Int32?
 
   init(
@@ -62,15 +62,15 @@ struct ReplyRule: Hashable, Sendable {
     self.leastPause = leastPause
   }
 
-  /// Every service's last row: no connection, or no reply.
+  /// The last row of every service: no connection, or no reply.
   static let unreachable = ReplyRule(
     "transport", "connect-or-timeout", .backoff, .keep, .pnsUnreachable)
 
-  /// For an answer that no table has: a status or a body that is not the service's.
+  /// The row for a reply that no table has: a status or a body that is not the service's.
   static let notUnderstood = ReplyRule("any", "", .never, .keep, .pnsInterfaceError)
 
-  /// For an address that may not be called. The service did not say so, so the handle stays; the
-  /// operator may allow the host yet.
+  /// The row for an address that must not be called. The service did not say so, so the handle is
+  /// kept; the operator may still allow the host.
   static let notAllowed = ReplyRule("local", "", .never, .keep, .badChannel)
 
   /// The rows by each of their words.
@@ -83,7 +83,7 @@ struct ReplyRule: Hashable, Sendable {
   }
 }
 
-/// What a push service said to one push: the table's row, and what of the answer itself counts.
+/// The reply of a push service to one push: the table's row, and the relevant details.
 struct PushVerdict: Sendable {
   var rule: ReplyRule
   /// 0 when there was no answer.
@@ -92,11 +92,11 @@ struct PushVerdict: Sendable {
   var reason: String?
   /// In seconds.
   var retryAfter: Int32?
-  /// The handle that takes the place of the one sent to.
+  /// The handle that replaces the one sent to.
   var newHandle: String?
-  /// Since when the service knows the handle to be dead, in milliseconds since 1970.
+  /// The time since which the service knows the handle to be dead, in milliseconds since 1970.
   var deadSince: Int64?
-  /// A failure of the way to the host: others of the same host would meet the same.
+  /// Whether the connection to the host failed, as it would for others of the same host.
   var concernsHost = false
 
   /// - Parameter reason: `nil` for the row's own.
@@ -111,13 +111,13 @@ struct PushVerdict: Sendable {
     self.newHandle = newHandle
   }
 
-  /// Whether a text of a push service's reply can take the place of a handle: the database must be
-  /// able to keep it, and requests to carry it.
+  /// Whether a text of a push service's reply can become a handle: the database must be able to
+  /// store it, and requests to carry it.
   static func isHandle(_ text: String) -> Bool {
     (1...4096).contains(text.utf8.count) && text.utf8.allSatisfy { (0x21...0x7E).contains($0) }
   }
 
-  /// There was no answer.
+  /// The verdict when there was no reply.
   init(_ failure: HTTPFailure) {
     let rule: ReplyRule =
       switch failure.kind {
@@ -129,17 +129,17 @@ struct PushVerdict: Sendable {
     concernsHost = [.resolve, .connect, .tls].contains(failure.kind)
   }
 
-  /// Whether every push with this credential would hear the same.
+  /// Whether every push with this credential would get the same reply.
   var concernsCredential: Bool { rule.retry == .refreshOnce || rule.retry == .pauseCredential }
 
-  /// As ``concernsCredential``, or for now.
+  /// As ``concernsCredential``, or temporarily.
   var concernsSender: Bool {
     concernsCredential
       || rule.retry == .backoff
         && (rule.outcome == .throttled || rule.outcome == .pnsUnavailable && retryAfter != nil)
   }
 
-  /// What the hub is told.
+  /// The result for the hub.
   var result: PushResult { result(confirmedAt: 0) }
 
   /// - Parameter confirmedAt: When the handle was last confirmed, in milliseconds since 1970.
@@ -159,8 +159,8 @@ struct PushVerdict: Sendable {
     return result
   }
 
-  /// What may be kept with an outcome and shown: short, plain, and nothing like an address or
-  /// token.
+  /// A text fit to be stored with an outcome and shown: short, printable ASCII, and unlike an
+  /// address or token; otherwise `nil`.
   static func shown(_ text: some StringProtocol) -> String? {
     guard (1...100).contains(text.utf8.count),
       text.utf8.allSatisfy({ (0x20...0x7E).contains($0) }), !text.contains("://"),
@@ -169,7 +169,7 @@ struct PushVerdict: Sendable {
     return String(text)
   }
 
-  /// As ``shown(_:)``, where the service says a single word.
+  /// As ``shown(_:)``, for a single word.
   static func word(_ text: String?) -> String? {
     guard let text, (1...64).contains(text.utf8.count),
       text.utf8.allSatisfy({ (0x21...0x7E).contains($0) })

@@ -2,25 +2,26 @@ import Foundation
 import HubCore
 import Synchronization
 
-/// Holds a sender to its push service's rate: a full bucket at first, refilled at a rate that grows
-/// to its full height over a while, as services ask of those who begin to send. Nodes that send for
-/// the same project have equal shares of it.
+/// Limits a sender to its push service's rate: a token bucket that is full at first, and whose
+/// refill rate grows to its maximum over a ramp-up time, as services ask of new senders. Nodes that
+/// send for the same project have equal shares of it.
 final class SendPace: Sendable {
   struct Limit: Sendable {
-    /// Pushes a second, in the end.
+    /// Maximum rate in pushes per second.
     var full: Double
-    /// Pushes a second to begin with, and pushes at once.
+    /// Initial rate in pushes per second, and the maximum burst.
     var start: Double
-    /// How long it takes from one to the other; after as long a rest it begins again.
+    /// Time in which the rate grows from one to the other; after an equal time of rest it begins
+    /// again.
     var ramp: Duration
   }
 
   private struct State {
-    /// Pushes that may go now; below zero when some wait.
+    /// Number of pushes that may be sent now; below zero when some wait.
     var level: Double
     var countedAt: Date
     var rampBegan: Date
-    /// When the last who were admitted could go.
+    /// The time at which the last admitted pushes may be sent.
     var busyUntil: Date
   }
 
@@ -37,14 +38,14 @@ final class SendPace: Sendable {
     state = Mutex(State(level: limit.start, countedAt: now, rampBegan: now, busyUntil: now))
   }
 
-  /// Returns when so many pushes may go. Those who ask first go first.
+  /// Waits until so many pushes may be sent. Callers are served in order.
   func admit(_ count: Int) async {
     let wait = reserve(count)
-    // A cancelled task has no use for waiting; what it sends then ends at once.
+    // A cancelled task need not wait: its pushes then fail at once.
     if wait > 0 { try? await clock.sleep(.seconds(wait)) }
   }
 
-  /// - Returns: How long to wait for them, in seconds.
+  /// - Returns: Time to wait for them, in seconds.
   private func reserve(_ count: Int) -> Double {
     let now = clock.steady()
     return state.withLock { state in

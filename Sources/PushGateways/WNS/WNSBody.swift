@@ -3,20 +3,20 @@ import HTTPClient
 import HubCore
 import NotificationHubs
 
-/// A notification in the form that WNS takes (docs/protocol/push-services/wns.md, section 3).
+/// A notification in the form that WNS accepts (docs/protocol/push-services/wns.md, section 3).
 struct WNSBody: Sendable {
-  /// All but `Authorization`.
+  /// All headers except `Authorization`.
   let headers: [(name: String, value: String)]
   let body: [UInt8]
 
-  /// Of a body as it travels.
+  /// Size limit of a body as transmitted.
   private static let limit = PushPlatform.wns.traits.payloadLimit ?? .max
 
   private static let typeName = "x-wns-type"
   private static let ttlName = "x-wns-ttl"
   private static let declaration = Array(#"<?xml version="1.0" encoding="utf-8"?>"#.utf8)
 
-  /// The kinds that WNS knows, by the word in `X-WNS-Type`.
+  /// The kinds of notification, by the value of `X-WNS-Type`.
   enum Kind: String, CaseIterable, Sendable {
     case toast
     case tile
@@ -28,8 +28,9 @@ struct WNSBody: Sendable {
   }
 
   /// - Parameters:
-  ///   - body: Its headers `x-wns-…` go out as they are; the type and the time to live are filled in.
-  ///   - isEntra: The credential allows toast and raw only.
+  ///   - body: Its headers `x-wns-…` are passed on unchanged; the type and the time to live are
+  ///     added.
+  ///   - isEntra: Whether the credential allows toast and raw only.
   init(_ body: PushBody, isEntra: Bool, now: Int64) throws(PushRefusal) {
     var given = body.headers.filter { $0.key.hasPrefix("x-wns-") }
     let kind = try Self.kind(of: body, word: given[Self.typeName])
@@ -71,7 +72,7 @@ struct WNSBody: Sendable {
     return kind
   }
 
-  /// What WNS would refuse anyway, told without asking it for each device.
+  /// Refuses headers that WNS would refuse, so that it is not asked for each device.
   private static func check(_ headers: [String: String]) throws(PushRefusal) {
     let rules: [(name: String, isRight: (String) -> Bool)] = [
       ("x-wns-cache-policy", { ["cache", "no-cache"].contains($0.lowercased()) }),
@@ -90,7 +91,7 @@ struct WNSBody: Sendable {
     (1...16).contains(text.count) && text.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber) }
   }
 
-  /// The text as the UTF-8 that it is: .NET's serializer declares UTF-16 and sends UTF-8.
+  /// Declares the text as UTF-8: .NET's serializer declares UTF-16 and sends UTF-8.
   private static func withDeclaration(_ bytes: [UInt8]) -> [UInt8] {
     guard let root = XMLRoot(bytes) else { return bytes }
     if let declared = root.declaration {
@@ -98,13 +99,13 @@ struct WNSBody: Sendable {
       guard text.contains("utf-16") else { return bytes }
       return Array(bytes[..<declared.lowerBound]) + declaration + bytes[declared.upperBound...]
     }
-    // Best effort: a body that just fits goes without.
+    // Best effort: a body that barely fits is sent without a declaration.
     return bytes.count + declaration.count <= limit ? declaration + bytes : bytes
   }
 }
 
-/// The table of WNS replies (docs/protocol/push-services/wns.md, section 4), whole, and how a row
-/// is found.
+/// The complete table of WNS replies (docs/protocol/push-services/wns.md, section 4), and the
+/// lookup of a row.
 enum WNSReply {
   static let received = ReplyRule("200", "X-WNS-Status: received", .none, .keep, .success)
   static let dropped = ReplyRule("200", "X-WNS-Status: dropped", .never, .keep, .dropped)
@@ -130,13 +131,14 @@ enum WNSReply {
     ReplyRule("503", "", .backoff, .keep, .pnsUnavailable),
   ]
 
-  /// All rows of the channel's answers; the token service's are ``AccessTokenFailure``'s.
+  /// All rows of the channel's replies; those of the token service are in ``AccessTokenFailure``.
   static let all: [ReplyRule] =
     [received, dropped, disconnected, channelThrottled] + byStatus + [
       otherClientError, otherServerError, .unreachable,
     ]
 
-  /// 406 without `Retry-After`: a minute (docs/protocol/push-services/wns.md, section 4).
+  /// The pause after 406 without `Retry-After`: a minute (docs/protocol/push-services/wns.md,
+  /// section 4).
   static let throttlePause: Int32 = 60
 
   /// - Parameter now: In seconds since 1970.
@@ -162,7 +164,7 @@ enum WNSReply {
       switch status(reply)?.lowercased() {
       case "dropped": isDisconnected(reply) ? disconnected : dropped
       case "channelthrottled": channelThrottled
-      // Without a status, or with a word newer than this build, 200 is what it says.
+      // Without a status, or with a word newer than this build, 200 is taken literally.
       default: received
       }
     case 400...499: byStatus.first { $0.status == "\(reply.status)" } ?? otherClientError

@@ -6,13 +6,13 @@ import Wire
 
 /// Windows Push Notification Services (docs/protocol/push-services/wns.md).
 struct WNSService: HTTPPushService {
-  /// "Reuse connections", says the vendor, and names no number.
+  /// The vendor says "Reuse connections", and names no number.
   static let connections = 64
 
   let kind: WNSCredential.Kind
   let hosts: ChannelHosts
 
-  /// Where the vendor's channels lie.
+  /// The hosts of the vendor's channels.
   static let vendorHosts = [".notify.windows.com", ".wns.windows.com"]
 
   func message(_ body: PushBody, now: Int64) throws(PushRefusal) -> WNSBody {
@@ -38,7 +38,7 @@ struct WNSService: HTTPPushService {
 }
 
 extension WNSService {
-  /// A channel is an address that one device gave, so its token service is all that can be asked.
+  /// A channel is an address of one device, so only the token service can be asked.
   var trial: ServiceTrial {
     let advice =
       switch kind {
@@ -76,7 +76,7 @@ struct WNSGateways: PlatformGateways {
     return supplies.gateway(service, tokens: try source(checked))
   }
 
-  /// Microsoft's, also of its national clouds.
+  /// Microsoft's token hosts, including its national clouds.
   private static let tokenHosts = [
     "login.live.com", "login.microsoftonline.com", "login.microsoftonline.us",
     "login.partner.microsoftonline.cn", "login.chinacloudapi.cn", "login.windows.net",
@@ -93,7 +93,7 @@ struct WNSGateways: PlatformGateways {
   }
 }
 
-/// What a hub shows WNS: an app's id and secret at one of the two token services
+/// The credential for WNS: an app's id and secret at one of the two token services
 /// (docs/protocol/push-services/wns.md, sections 2 and 7).
 struct WNSCredential: Hashable, Sendable {
   enum Kind: Hashable, Sendable {
@@ -159,7 +159,7 @@ struct WNSCredential: Hashable, Sendable {
     byte.isLetterOrDigit || byte == UInt8(ascii: "-") || byte == UInt8(ascii: ".")
   }
 
-  /// What the token service is asked with, in the order of the vendor's example.
+  /// The form of a request to the token service, in the order of the vendor's example.
   var tokenForm: [(name: String, value: String)] {
     let scope =
       switch kind {

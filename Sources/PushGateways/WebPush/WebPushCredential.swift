@@ -4,7 +4,7 @@ package import HubCore
 import Synchronization
 import Wire
 
-/// A Web Push credential, read and checked: the application server's key pair (RFC 8292;
+/// A parsed and validated Web Push credential: the application server's key pair (RFC 8292;
 /// docs/protocol/rest.md, section 8.1, docs/protocol/push-services/web-push.md, section 2).
 package struct WebPushCredential: Sendable {
   /// The contact for the push service: a `mailto:` or `https:` URI.
@@ -70,7 +70,7 @@ package struct WebPushCredential: Sendable {
     }
   }
 
-  /// What Apple and Mozilla take, and what needs no escaping in the token's JSON.
+  /// Whether a subject is accepted by Apple and Mozilla, and needs no escaping in the token's JSON.
   private static func isUsable(_ subject: String) -> Bool {
     guard subject.utf8.count <= 512,
       subject.utf8.allSatisfy({ (0x21...0x7E).contains($0) }),
@@ -88,8 +88,8 @@ package struct WebPushCredential: Sendable {
   }
 }
 
-/// What an application server's key shows to each push service (RFC 8292): one token per origin,
-/// renewed after half its life.
+/// The authorization of an application server's key for each push service (RFC 8292): one token per
+/// origin, renewed after half its life.
 final class VAPIDTokens: Sendable {
   private struct Entry {
     let authorization: String
@@ -98,7 +98,7 @@ final class VAPIDTokens: Sendable {
     let issuedAt: Int64
   }
 
-  /// Half of the longest that the standard allows.
+  /// Half of the maximum that the standard allows.
   private static let lifetime: Int64 = 12 * 3600
   /// More origins than there are push services; beyond, all are made again.
   private static let capacity = 1024
@@ -120,7 +120,7 @@ final class VAPIDTokens: Sendable {
       if let entry = entries[origin], (entry.issuedAt..<entry.renewAt).contains(now) {
         return entry.authorization
       }
-      // Origin and subject have been checked: nothing to escape.
+      // Origin and subject have been checked: nothing needs escaping.
       let claims =
         #"{"aud":"\#(origin.text)","exp":\#(now + Self.lifetime),"sub":"\#(credential.subject)"}"#
       let token = try CompactJWS.sign(

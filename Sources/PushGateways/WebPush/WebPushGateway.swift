@@ -12,10 +12,11 @@ package final class WebPushGateway: PushGateway {
   let tokens: VAPIDTokens
   private let clock: HubClock
   private let random: HubRandom
-  /// When each origin has last taken a push with this key.
+  /// The time at which each origin has last accepted a push with this key.
   private let successes = Mutex<[Origin: Date]>([:])
 
-  /// How long a success speaks for the key (docs/protocol/push-services/web-push.md, section 5).
+  /// Time for which a success vouches for the key (docs/protocol/push-services/web-push.md, section
+  /// 5).
   private static let trust: TimeInterval = 3600
 
   init(origins: WebPushOrigins, tokens: VAPIDTokens, clock: HubClock, random: HubRandom) {
@@ -84,11 +85,11 @@ package final class WebPushGateway: PushGateway {
     return results
   }
 
-  /// OpenSSL failed at something that does not fail; the subscription is not to blame.
+  /// The result of an OpenSSL failure that should not occur; the subscription is not to blame.
   private static let failure = PushResult(
     outcome: .unknownError, retry: .backoff, reason: "the message could not be encrypted or signed")
 
-  /// - Returns: Whether the origin has taken a push with this key lately.
+  /// - Returns: Whether the origin has recently accepted a push with this key.
   private func note(_ answers: [LinkReply], from origin: Origin) -> Bool {
     let now = clock.now()
     let isAccepted = answers.contains { $0.trouble == nil && (200...299).contains($0.status) }
@@ -103,9 +104,9 @@ package final class WebPushGateway: PushGateway {
 }
 
 extension WebPushGateway: ProbingGateway {
-  /// The pair has been checked when the credential was read, and every push service takes any pair:
-  /// only a subscription says which service, and only that service whether it is the pair that the
-  /// page subscribed with.
+  /// Only checks that the pair can sign. The pair was validated when the credential was read, and
+  /// every push service accepts any pair: only a subscription names the service, and only that
+  /// service knows whether the page subscribed with this pair.
   package func probe() async -> CredentialProbe {
     do {
       _ = try tokens.authorization(for: Origin(host: "push.example.com", port: 443))
@@ -121,8 +122,8 @@ extension WebPushGateway: ProbingGateway {
   }
 }
 
-/// Makes Web Push gateways, which share the connections to each origin: a push service takes
-/// messages of any application server on one.
+/// Makes Web Push gateways, which share the connections to each origin: a push service accepts
+/// messages of any application server on one connection.
 package final class WebPushGateways: PlatformGateways {
   private let origins: WebPushOrigins
   private let clock: HubClock
@@ -149,11 +150,11 @@ package final class WebPushGateways: PlatformGateways {
   }
 }
 
-/// How the hub talks to the push services of browsers, whatever the credential.
+/// Settings of connections to the push services of browsers, for all credentials.
 package struct WebPushConfiguration: Sendable {
-  /// Per origin: one connection carries what a browser's service takes.
+  /// Settings per origin: one connection suffices for a browser's service.
   package var connections: HTTP2PoolConfiguration
-  /// How many origins are held connections to; beyond, those not used for longest are let go.
+  /// Maximum number of origins with connections; beyond it, the least recently used are released.
   package var maxOrigins = 64
 
   package init() {

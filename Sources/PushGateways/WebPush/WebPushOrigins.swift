@@ -4,8 +4,8 @@ import HTTPClient
 import HubCore
 import Synchronization
 
-/// The ways to the origins that subscriptions point at, a bounded number: beyond it the one not
-/// used for longest is let go, and ends when the last push on it is answered.
+/// The links to the origins of subscriptions, limited in number: beyond the limit the least
+/// recently used is released, and closes when the last push on it has a reply.
 final class WebPushOrigins: Sendable {
   private struct Entry {
     let link: OriginLink
@@ -29,10 +29,10 @@ final class WebPushOrigins: Sendable {
     hosts = WebPushHosts(supplies.configuration.allowedHosts)
   }
 
-  /// How many ways are held.
+  /// Number of links.
   var count: Int { state.withLock { $0.entries.count } }
 
-  /// What the ways to all origins carry.
+  /// The load of the links to all origins.
   var load: GatewayLoad {
     get async {
       let links = state.withLock { $0.entries.values.map(\.link) }
@@ -72,7 +72,7 @@ final class WebPushOrigins: Sendable {
       random: supplies.random)
   }
 
-  /// Ends all connections now.
+  /// Closes all connections now.
   func closeAll() async {
     let links = state.withLock { state in
       defer { state.entries = [:] }
@@ -82,11 +82,11 @@ final class WebPushOrigins: Sendable {
   }
 }
 
-/// The parts of a subscription's endpoint. It comes from a client nobody knows: what is read here
-/// is what is connected to, and what is not plainly an https URL is refused.
+/// The parts of a subscription's endpoint. It comes from an untrusted client: exactly what is
+/// parsed here is connected to, and anything but a plain https URL is refused.
 struct WebPushEndpoint {
   let origin: Origin
-  /// With query, as it stands.
+  /// The path with the query, verbatim.
   let path: ArraySlice<UInt8>
 
   private static let scheme = Array("https://".utf8)
@@ -146,23 +146,23 @@ struct WebPushEndpoint {
   }
 }
 
-/// Which hosts subscriptions may point at (docs/protocol/push-services/web-push.md, section 1):
+/// The hosts that subscriptions may name (docs/protocol/push-services/web-push.md, section 1):
 /// those of the browsers' vendors, and those the operator names.
 struct WebPushHosts: Sendable {
   enum Admission: Equatable, Sendable {
-    /// Only at an address of the public network, and the usual port.
+    /// Only at a public address, and the usual port.
     case publicOnly
-    /// Wherever it is: the operator has named it.
+    /// At any address, because the operator has named it.
     case anywhere
   }
 
-  /// A name that begins with a dot stands for all below it.
+  /// A name that begins with a dot stands for all its subdomains.
   static let vendors = [
     "updates.push.services.mozilla.com", "fcm.googleapis.com", "web.push.apple.com",
     ".notify.windows.com",
   ]
 
-  /// Where on Google's host push services are; the rest of it is none of a subscription's business.
+  /// The paths of push services on Google's host; subscriptions must not name any other.
   private static let googlePaths = ["/fcm/send/", "/wp/"]
 
   private let named: [String]

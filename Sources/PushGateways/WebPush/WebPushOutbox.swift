@@ -4,10 +4,9 @@ import HubCore
 import NotificationHubs
 import Wire
 
-/// A batch on its way: what can be sent to which origin, how it is written, and what has been
-/// answered.
+/// A batch that is being sent: the pushes by origin, their requests, and the results so far.
 struct WebPushOutbox: Sendable {
-  /// The pushes to one origin, as places in ``letters``.
+  /// The pushes to one origin, as indexes into ``letters``.
   struct Delivery: Sendable {
     let origin: Origin
     let admission: WebPushHosts.Admission
@@ -75,10 +74,10 @@ struct WebPushOutbox: Sendable {
     letters.append(letter)
   }
 
-  /// The place in the batch of a letter.
+  /// The index in the batch of a letter.
   func request(_ letter: Int) -> Int { letters[letter].request }
 
-  /// Writes the requests of letters that are sealed, in the order of `indices`.
+  /// Writes the requests of sealed letters, in the order of `indices`.
   func requests(
     _ indices: ArraySlice<Int>, sealed: WebPushSealed, origin: Origin, authorization: String
   ) -> HTTP2RequestBatch {
@@ -106,19 +105,20 @@ struct WebPushOutbox: Sendable {
   }
 }
 
-/// The request headers of a push that its body decides (RFC 8030, section 5).
+/// The request headers that the body of a push determines (RFC 8030, section 5).
 struct WebPushHeaders: Sendable {
   /// In the order they are sent.
   let fields: [HTTP2Field]
 
-  /// Four weeks: what most services keep a message at most, and what a message gets that names no
-  /// time. In seconds.
+  /// Four weeks, in seconds: the longest time for which most services keep a message, and the
+  /// default for a message without a time.
   private static let longestTTL: Int64 = 2_419_200
   private static let urgencies = ["very-low", "low", "normal", "high"]
 
   /// - Parameters:
-  ///   - body: Its headers `ttl`, `urgency` and `topic` count; without a `ttl` its expiry does.
-  ///   - size: Of the encrypted body, in bytes; 0 for a push without one.
+  ///   - body: The body, whose headers `ttl`, `urgency` and `topic` are used; without a `ttl` its
+  ///     expiry is.
+  ///   - size: The size of the encrypted body, in bytes; 0 for a push without one.
   ///   - now: In seconds since 1970.
   init(_ body: PushBody, size: Int, now: Int64) throws(PushRefusal) {
     var fields = [HTTP2Field("ttl", try Self.ttl(body, now: now))]
@@ -160,36 +160,36 @@ struct WebPushHeaders: Sendable {
 
 /// One push to be encrypted.
 struct WebPushLetter: Sendable {
-  /// Its place in the batch.
+  /// Its index in the batch.
   let request: Int
   /// Index into the batch's bodies.
   let body: Int
   let recipient: WebPushRecipient
-  /// Of the endpoint, in the batch's handles.
+  /// The path of the endpoint, in the batch's handles.
   let path: ArraySlice<UInt8>
 }
 
-/// Encrypted pushes, or why one could not be encrypted.
+/// Encrypted pushes, with the errors of those that could not be encrypted.
 struct WebPushSealed: Sendable {
   enum Letter: Sendable {
-    /// Where the body stands.
+    /// The position of the body.
     case sealed(chunk: Int, Range<Int>)
-    /// The subscription's key is no point of the curve.
+    /// The subscription's key is not a point on the curve.
     case badKey
-    /// The fault is ours.
+    /// An internal error.
     case failed
   }
 
   private(set) var chunks: [[UInt8]] = []
-  /// By place in the list of letters.
+  /// By index of the letter.
   private(set) var letters: [Letter] = []
 
-  /// Encrypting a push costs some 40 microseconds, nearly all of it two multiplications on the
-  /// curve: so many go to a task that a batch keeps all cores busy, and few enough that a task
-  /// costs nothing beside its work.
+  /// Number of letters for a task. Encrypting a push takes some 40 microseconds, nearly all of it
+  /// for two multiplications on the curve: the number is small enough for a batch to occupy all
+  /// cores, and large enough for the cost of a task not to matter.
   private static let chunkSize = 64
 
-  /// Encrypts every letter for its recipient, on as many threads as the machine lends.
+  /// Encrypts every letter for its recipient, in parallel.
   /// - Parameter random: For the salts; the keys are made by OpenSSL.
   static func seal(
     _ letters: [WebPushLetter], bodies: [PushBody], random: HubRandom
@@ -212,7 +212,7 @@ struct WebPushSealed: Sendable {
     return sealed
   }
 
-  /// What one task encrypts.
+  /// The letters that one task encrypts.
   private struct Chunk: Sendable {
     let number: Int
     var bytes: [UInt8] = []
@@ -239,7 +239,7 @@ struct WebPushSealed: Sendable {
         return
       }
       do throws(CryptographyError) {
-        // A push without a message has no body either.
+        // A push without a message has no body.
         if !plaintext.isEmpty {
           try encryptor.encrypt(
             plaintext, to: letter.recipient, salt: random.bytes(WebPushEncryptor.saltCount),

@@ -1,8 +1,9 @@
 import NotificationHubs
 import Wire
 
-/// The table of the replies of browsers' push services (docs/protocol/push-services/web-push.md,
-/// section 5), whole, with what our own look at a subscription may find, and how a row is found.
+/// The complete table of the replies of browsers' push services
+/// (docs/protocol/push-services/web-push.md, section 5), with the faults found locally in a
+/// subscription, and the lookup of a row.
 enum WebPushReply {
   static let success = ReplyRule("201", "", .none, .keep, .success)
   static let accepted = ReplyRule("200|202|204", "", .none, .keep, .success)
@@ -15,7 +16,7 @@ enum WebPushReply {
   static let tooLong = ReplyRule(
     "local", "too-long-plaintext", .fix, .keep, .invalidNotificationSize)
 
-  /// The whole table.
+  /// The complete table.
   static let all: [ReplyRule] =
     statuses + [
       accepted, redirect, otherClientError, otherServerError, .unreachable, badSubscription,
@@ -50,15 +51,15 @@ enum WebPushReply {
     }
   }
 
-  /// Not of the table: a subscription made with another application server's key, told by a service
-  /// that has taken this key's messages for others (docs/protocol/push-services/web-push.md,
-  /// section 5, refinement).
+  /// A row that is not in the table: a subscription made with another application server's key,
+  /// reported by a service that has accepted this key's messages for others
+  /// (docs/protocol/push-services/web-push.md, section 5, refinement).
   static let foreignSubscription = ReplyRule(
     "403", "made with another application server key", .never, .remove, .badChannel)
 
   /// - Parameters:
-  ///   - hadSuccess: Whether a service of this origin has taken a push with the same key lately: then
-  ///     a key that does not fit is the subscription's trouble, not the credential's.
+  ///   - hadSuccess: Whether a service of this origin has recently accepted a push with the same
+  ///     key: then a key that does not match is the subscription's fault, not the credential's.
   ///   - now: In seconds since 1970.
   static func verdict(_ answer: LinkReply, hadSuccess: Bool, now: Int64) -> PushVerdict {
     switch answer.trouble {
@@ -88,7 +89,7 @@ enum WebPushReply {
     return verdict
   }
 
-  /// The service says that the subscription was made with another application server key.
+  /// Whether the service says that the subscription was made with another application server key.
   private static func isForeignKey(_ verdict: PushVerdict, _ body: ArraySlice<UInt8>) -> Bool {
     switch verdict.status {
     case 400: verdict.reason == "VapidPkHashMismatch"

@@ -12,7 +12,7 @@ struct XiaomiService: HTTPPushService {
   private let appSecret: String
   private let url: String
   private let host: String
-  /// Until ``check(_:)`` has found the operator's word for another.
+  /// True unless ``check(_:)`` has found the host allowed by the operator.
   private var isPublicOnly = true
 
   private static let vendorHosts = [".xmpush.xiaomi.com", ".xmpush.global.xiaomi.com"]
@@ -42,7 +42,7 @@ struct XiaomiService: HTTPPushService {
     host = "\(address.host):\(address.port)"
   }
 
-  /// Looks at the host.
+  /// Checks the host.
   mutating func check(_ hosts: ServiceHosts) throws(CredentialError) {
     isPublicOnly = try hosts.isPublicOnly(
       url: url, vendor: Self.vendorHosts, property: "Endpoint")
@@ -93,7 +93,7 @@ struct XiaomiGateways: PlatformGateways {
 
 extension XiaomiService {
   /// A message to the app, for a registration id that no device has: Xiaomi's calls that send
-  /// nothing ask about a message or a device, and take the same secret.
+  /// nothing query a message or a device, and use the same secret.
   var trial: ServiceTrial {
     .push(
       handle: "belfry-probe",
@@ -111,10 +111,10 @@ extension XiaomiService {
   }
 }
 
-/// A message in the form that Xiaomi takes (docs/protocol/push-services/xiaomi.md, section 3): the
-/// caller's JSON, or form, reduced to the names that the service knows.
+/// A message in the form that Xiaomi accepts (docs/protocol/push-services/xiaomi.md, section 3):
+/// the caller's JSON, or form, reduced to the names that the service knows.
 struct XiaomiBody: Sendable {
-  /// Without the registration id.
+  /// All fields except the registration id.
   let fields: [(name: String, value: String)]
 
   static let payloadLimit = 4096
@@ -124,11 +124,11 @@ struct XiaomiBody: Sendable {
     "restricted_package_name", "payload", "title", "description", "pass_through", "notify_type",
     "notify_id", lifetime, "time_to_send",
   ]
-  /// Two weeks, in seconds: no message class keeps longer.
+  /// Two weeks, in seconds, the longest for any message class.
   private static let longest: Int64 = 14 * 86_400
 
   init(_ body: PushBody, now: Int64) throws(PushRefusal) {
-    // What no field of a message needs is not even read.
+    // A body with more than any message needs is not even parsed.
     guard body.bytes.count <= 4 * Self.payloadLimit else {
       throw PushRefusal.tooLarge(body.bytes.count, limit: 4 * Self.payloadLimit)
     }
@@ -193,7 +193,7 @@ struct XiaomiBody: Sendable {
       .percentDecoded
   }
 
-  /// An object, such as a payload for the app, goes as its own text.
+  /// An object, such as a payload for the app, is passed as its own text.
   private static func text(_ member: JSONValue.Member) throws(PushRefusal) -> String {
     if let text = member.value.scalarText { return text }
     guard member.value != .null else { return "" }
@@ -201,8 +201,8 @@ struct XiaomiBody: Sendable {
   }
 }
 
-/// The table of Xiaomi's replies (docs/protocol/push-services/xiaomi.md, section 4), whole, and how
-/// a row is found: by the code in the body.
+/// The complete table of Xiaomi's replies (docs/protocol/push-services/xiaomi.md, section 4), and
+/// the lookup of a row: by the code in the body.
 enum XiaomiReply {
   static let success = ReplyRule("200", "0", .none, .keep, .success)
   static let badID = ReplyRule("200", "0 + id in bad_regids", .never, .remove, .badChannel)
@@ -236,8 +236,8 @@ enum XiaomiReply {
 
   private static let byCode = ReplyRule.byReason(coded)
 
-  /// The day's quota of a message class is used up (docs/protocol/push-services/xiaomi.md,
-  /// section 5).
+  /// The code of an exhausted daily quota of a message class
+  /// (docs/protocol/push-services/xiaomi.md, section 5).
   private static let dailyQuota = "10034"
 
   static func verdict(_ reply: HTTPReply, to handle: String, now: Int64) -> PushVerdict {
@@ -263,7 +263,7 @@ enum XiaomiReply {
       retryAfter: code == dailyQuota ? secondsToMidnight(now) : nil)
   }
 
-  /// A list with commas between, or an array.
+  /// Whether a comma-separated list or an array contains the handle.
   private static func isBad(_ handle: String, in body: JSONValue) -> Bool {
     switch body["data"]?["bad_regids"] {
     case .string(let list)?: list.split(separator: ",").contains { $0 == handle }
@@ -272,7 +272,7 @@ enum XiaomiReply {
     }
   }
 
-  /// Until the day ends in China (UTC+8).
+  /// The time until the day ends in China (UTC+8).
   private static func secondsToMidnight(_ now: Int64) -> Int32 {
     Int32(86_400 - (now + 8 * 3600) % 86_400)
   }
