@@ -31,13 +31,13 @@ struct ADMRequest: Sendable {
     }
   }
 
-  /// A message's fields that ADM looks at.
+  /// The fields of a message that ADM checks.
   struct Message: Sendable {
     let consolidationKey: String?
     /// In seconds.
     let expiresAfter: Int64
     let isUrgent: Bool
-    /// Of `data`, as ADM computes it.
+    /// The checksum of `data`, as ADM computes it.
     let checksum: String
   }
 
@@ -61,7 +61,7 @@ struct ADMRequest: Sendable {
       checksum: checksum)
   }
 
-  /// Keys sorted by their bytes, `key:value` joined with commas, MD5, base 64.
+  /// The checksum: keys sorted by their bytes, `key:value` joined with commas, MD5, base 64.
   private static func checksum(_ json: JSON) throws(ADMReason) -> String {
     let data = json["data"]
     guard data != nil || json["notification"]?.members != nil else { throw .invalidData }
@@ -93,8 +93,8 @@ struct ADMRequest: Sendable {
   }
 }
 
-/// Why ADM refuses a message, spelled as on the wire (docs/protocol/push-services/adm.md,
-/// section 4).
+/// The reasons for which ADM refuses a message, spelled as on the wire
+/// (docs/protocol/push-services/adm.md, section 4).
 enum ADMReason: String, CaseIterable, Error {
   case invalidRegistrationID = "InvalidRegistrationId"
   case unregistered = "Unregistered"
@@ -116,7 +116,7 @@ enum ADMReason: String, CaseIterable, Error {
     }
   }
 
-  /// What ADM says most often with a status.
+  /// The most frequent reason with a status.
   static func usual(for status: Int) -> ADMReason? {
     switch status {
     case 400: .invalidRegistrationID

@@ -6,8 +6,8 @@ extension EmulatorListener {
   package static let adm = Self(.adm, port: 9480)
 }
 
-/// ADM and its token service (docs/protocol/emulator.md, section 8). The emulator's lock guards
-/// what it knows; see `StandIn`.
+/// ADM and its token service (docs/protocol/emulator.md, section 8). The emulator's lock guards its
+/// state; see `StandIn`.
 final class ADMStandIn: NamedStandIn, @unchecked Sendable {
   static let service = PushService.adm
   static let listeners = [EmulatorListener.adm]
@@ -133,7 +133,8 @@ final class ADMStandIn: NamedStandIn, @unchecked Sendable {
     return answer
   }
 
-  /// A device, and its present id: a former one still reaches it, and the answer tells the new.
+  /// A device, and its present id: a former one still reaches it, and the reply contains the new
+  /// one.
   private func registration(
     _ id: String, of app: UInt32, now: Int64, in state: EmulatorState
   ) throws(ADMReason) -> (device: Int, current: String) {
@@ -198,7 +199,7 @@ final class ADMStandIn: NamedStandIn, @unchecked Sendable {
     return (app.number, ["clientSecret": .string(secret)])
   }
 
-  /// `clientSecret` takes the place of the old; `revokeTokens` ends all access tokens.
+  /// `clientSecret` replaces the previous secret; `revokeTokens` revokes all access tokens.
   static let changeableMembers = ["clientSecret", "revokeTokens"]
 
   func change(_ app: inout App, _ body: JSONReader) throws(ControlError) {
@@ -216,17 +217,17 @@ final class ADMStandIn: NamedStandIn, @unchecked Sendable {
 }
 
 extension EmulatorServer {
-  /// What a hub shows ADM.
+  /// An ADM app with everything that a hub's credential needs.
   package struct AmazonApp: Sendable {
     package let appID: String
     package let clientID: String
     package let clientSecret: String
     package let tokenURL: String
-    /// With `{0}` where the registration id goes.
+    /// The URL, with `{0}` in place of the registration id.
     package let sendURLTemplate: String
   }
 
-  /// The first app that the emulator has, or one that is made.
+  /// The first app of the emulator; one is made if there is none.
   ///
   /// - Throws: `ControlError` in words for people; `EmulatorError` before the start.
   package func amazonApp() throws -> AmazonApp {

@@ -11,10 +11,10 @@ struct APNsApp: Sendable, Codable {
   let environment: APNsEnvironmentScope
   /// SHA-256 of the registered client certificates, lower-case hex.
   var certificates: [String]
-  /// Whether the app may have broadcast channels; at Apple a capability of the app's identifier.
-  /// `nil` in a file of an earlier version, where every app had them.
+  /// Whether the app may have broadcast channels; at Apple this is a capability of the app's
+  /// identifier. `nil` in a file of an earlier version, where every app had them.
   var hasBroadcasts: Bool?
-  /// Every kind's topic, by the kind's place in `APNsKind.allCases`: notifications share the
+  /// Every kind's topic, by the kind's index in `APNsKind.allCases`: notifications share the
   /// string.
   fileprivate(set) var topics: [String] = []
 
@@ -28,10 +28,10 @@ struct APNsApp: Sendable, Codable {
 struct APNsKey: Sendable, Codable {
   let kid: String
   var teamID = ""
-  /// The app it was registered with; it goes when that app is deleted.
+  /// The app it was registered with; the key is deleted with that app.
   var app: UInt32 = 0
   let publicKeyPEM: String
-  /// Of a key that the emulator made; shown once, and kept for its operator.
+  /// The private key, for a key that the emulator made; shown once, and kept for its operator.
   var privateKeyPEM: String?
   var scope = APNsKeyScope.team
   /// Topics or bundle ids a topic-scoped key may use.
@@ -45,13 +45,14 @@ struct APNsKey: Sendable, Codable {
   }
 }
 
-/// What Apple's accounts hold: apps and keys.
+/// Apps and keys, as in Apple's developer accounts.
 struct APNsAccounts: Sendable {
   private(set) var apps: [UInt32: APNsApp] = [:]
   private(set) var keys: [String: APNsKey] = [:]
   /// Team, then bundle id, to the app's number.
   private var teams: [String: [String: UInt32]] = [:]
-  /// Grows with every change of apps and keys: what a connection remembers of them is then void.
+  /// Increases with every change of apps and keys, and invalidates what a connection remembers of
+  /// them.
   private(set) var epoch = 0
 
   func app(team: String, bundleID: String) -> APNsApp? {
@@ -92,7 +93,7 @@ struct APNsAccounts: Sendable {
     epoch += 1
   }
 
-  /// Everything goes; only the epoch does not begin again.
+  /// Removes everything; only the epoch continues.
   mutating func forgetAll() {
     let epoch = epoch
     self = APNsAccounts()
@@ -100,7 +101,7 @@ struct APNsAccounts: Sendable {
   }
 }
 
-/// What a new app is made from; `nil` members are made.
+/// The properties of a new app; `nil` members are generated.
 struct APNsAppRequest: Sendable {
   var bundleID: String
   var teamID: String?
@@ -384,14 +385,14 @@ extension APNsStandIn {
 }
 
 extension DeviceHandle {
-  /// What a fresh handle of APNs is to be like.
+  /// A pattern for fresh handles of APNs.
   static func pattern(_ environment: APNsEnvironment, _ kind: APNsKind = .alert) -> Self {
     .apns(APNsHandle(token: APNsHandle.none.token, environment: environment, kind: kind))
   }
 }
 
 extension EmulatorServer {
-  /// An APNs app with what a hub needs to push to it.
+  /// An APNs app with everything that a hub needs to push to it.
   package struct App: Sendable {
     package let appID: String
     package let bundleID: String
@@ -401,7 +402,7 @@ extension EmulatorServer {
     package let p8: String
   }
 
-  /// The app of this bundle id whose key the emulator made, which is made if there is none.
+  /// The app with this bundle id whose key the emulator made; one is made if there is none.
   ///
   /// - Throws: `ControlError` in words for people; `EmulatorError` before the start.
   package func app(bundleID: String = "com.example.app") throws -> App {
@@ -432,7 +433,7 @@ extension EmulatorServer {
     package let token: String
   }
 
-  /// Makes devices that are online whether or not anybody reads their events.
+  /// Makes devices that are online whether or not an event stream is open.
   package func makeDevices(
     app: App, count: Int = 1, environment: APNsEnvironment = .production
   ) throws -> [VirtualDevice] {

@@ -6,13 +6,13 @@ import Wire
 /// A broadcast channel: one push to it reaches every device that subscribed
 /// (https://developer.apple.com/documentation/usernotifications/sending-channel-management-requests-to-apns).
 struct APNsChannel: Sendable, Codable {
-  /// What becomes of a broadcast for a subscriber that cannot be reached at once.
+  /// The treatment of a broadcast for a subscriber that cannot be reached at once.
   enum StoragePolicy: Int, Sendable, Codable {
     case noMessageStored = 0
     case mostRecentMessageStored = 1
   }
 
-  /// Where a channel lives: one app in one environment.
+  /// The scope of a channel: one app in one environment.
   struct Place: Hashable, Sendable {
     let app: UInt32
     let environment: APNsEnvironment
@@ -21,7 +21,7 @@ struct APNsChannel: Sendable, Codable {
   /// The value of `push-type`; Apple has no other yet.
   static let pushType = "LiveActivity"
 
-  /// As APNs tells it: base 64 with padding.
+  /// The id as APNs returns it: base 64 with padding.
   let id: String
   let app: UInt32
   let environment: APNsEnvironment
@@ -30,7 +30,7 @@ struct APNsChannel: Sendable, Codable {
   let createdAt: Int64
   /// Device indices.
   var subscribers: Set<Int> = []
-  /// Channels are listed in the order of their making.
+  /// The number by which channels are listed in the order of their creation.
   fileprivate(set) var number = 0
 
   private enum CodingKeys: String, CodingKey {
@@ -46,8 +46,8 @@ struct APNsChannel: Sendable, Codable {
 
   var place: Place { Place(app: app, environment: environment) }
 
-  /// Whether a text can be a channel's id: base 64 with padding, of 1 to 64 characters. Apple names
-  /// encoding and length as what can be wrong and gives no number.
+  /// Whether a text can be a channel's id: base 64 with padding, of 1 to 64 characters. Apple lists
+  /// encoding and length as possible faults and gives no limit.
   static func isWellFormed(_ id: ArraySlice<UInt8>) -> Bool {
     guard (1...64).contains(id.count), id.count % 4 == 0 else { return false }
     let digits = id.prefix { $0 != UInt8(ascii: "=") }
@@ -66,12 +66,12 @@ struct APNsChannels: Sendable {
 
   func count(at place: APNsChannel.Place) -> Int { places[place]?.count ?? 0 }
 
-  /// In the order of their making.
+  /// The channels of a place in the order of their creation.
   func all(at place: APNsChannel.Place) -> [APNsChannel] {
     (places[place] ?? [:]).values.sorted { $0.number < $1.number }
   }
 
-  /// Of all apps, in the order of their making.
+  /// The channels of all apps, in the order of their creation.
   var all: [APNsChannel] {
     places.values.flatMap(\.values).sorted { $0.number < $1.number }
   }
@@ -89,7 +89,7 @@ struct APNsChannels: Sendable {
 
   mutating func removeAll() { places = [:] }
 
-  /// - Returns: Whether the channel is there.
+  /// - Returns: Whether the channel exists.
   mutating func setSubscribed(
     _ device: Int, _ isSubscribed: Bool, to id: String, at place: APNsChannel.Place
   ) -> Bool {
@@ -104,14 +104,14 @@ struct APNsChannels: Sendable {
 }
 
 /// Requests about broadcast channels, from the first check to the devices. The checks come in this
-/// order: form, credential (judged as for a push), request id, app, and what the operation itself
-/// needs.
+/// order: form, credential (checked as for a push), request id, app, and the requirements of the
+/// operation itself.
 ///
-/// Apple documents the words and not their order
+/// Apple documents the reasons and not their order
 /// (https://developer.apple.com/documentation/usernotifications/handling-error-responses-from-apns);
-/// this one is that of a push to a device.
+/// this order is that of a push to a device.
 extension APNsStandIn {
-  /// What a request wants, once its path and method are good.
+  /// The operation of a request whose path and method are valid.
   private enum Operation {
     case create, read, delete, list, broadcast
   }
@@ -187,7 +187,7 @@ extension APNsStandIn {
     return (operation, found.bundleID)
   }
 
-  /// The app of the path, if the credential may act for it and the app has broadcasts.
+  /// The app in the path, if the credential is valid for it and the app has broadcasts.
   private func app(
     _ bundleID: ArraySlice<UInt8>, _ identity: Identity
   ) throws(APNsRefusal) -> APNsApp {
@@ -203,14 +203,14 @@ extension APNsStandIn {
     return app
   }
 
-  /// The channel's id; whether there is such a channel is another question.
+  /// The channel's id; whether such a channel exists is checked elsewhere.
   private func channelID(_ request: APNsRequest) throws(APNsRefusal) -> String {
     guard let id = request.channelID, !id.isEmpty else { throw .init(.missingChannelID) }
     guard APNsChannel.isWellFormed(id) else { throw .init(.badChannelID) }
     return String(decoding: id, as: UTF8.self)
   }
 
-  /// What a new channel is made from.
+  /// The storage policy in a request for a new channel.
   private func policy(_ request: APNsRequest) throws(APNsRefusal) -> APNsChannel.StoragePolicy {
     try checkSize(request, limit: Self.channelPayloadLimit)
     guard let body = try? JSON.parse(request.body), body.members != nil else {
@@ -230,7 +230,7 @@ extension APNsStandIn {
     case .value(.liveactivity): break
     case .malformed, .value: throw .init(.invalidPushType)
     }
-    // Unlike a push to a device, a broadcast must say how long it is good for.
+    // Unlike a push to a device, a broadcast must have an expiration.
     guard request.expiration.value != nil else { throw .init(.badExpirationDate) }
     if request.priority == .malformed { throw .init(.badPriority) }
   }
@@ -255,10 +255,10 @@ extension APNsStandIn {
     return id
   }
 
-  /// The latest message of each channel waits, apart from what comes to the device's own token.
+  /// The latest message of each channel is stored, apart from messages to the device's own token.
   private static let channelShelf = Shelf(number: 1, limit: 1000, overflow: .dropsOldest)
 
-  /// Takes a broadcast for every subscriber.
+  /// Accepts a broadcast for every subscriber.
   private func broadcast(
     _ request: APNsRequest, id: APNsMessageID, to channel: APNsChannel, _ app: APNsApp, now: Int64,
     in state: inout EmulatorState
@@ -281,7 +281,7 @@ extension APNsStandIn {
     var answer = Self.success(200, id, ofChannels: true, uniqueID: uniqueID)
     var actions: Set<StoreAction> = []
     answer.recipients = 0
-    // A device without the app has no subscription any more.
+    // A device without the app no longer has a subscription.
     for device in channel.subscribers.sorted()
     where state.devices[device].registration(at: now) == .registered {
       actions.insert(state.take(notification, for: device, now: now, isBadPayload: !isObject))
@@ -293,8 +293,8 @@ extension APNsStandIn {
 
   // MARK: Control
 
-  /// Channels are made as at Apple, by a request to the channel management address; here they are
-  /// listed, and devices subscribe.
+  /// Channels are created as at Apple, by a request to the channel management address; the control
+  /// API lists them and subscribes devices.
   func addRoutes(to api: ControlAPI, _ on: ControlAPI.Adder) {
     on(.get, "/channels") { request throws(ControlError) in
       let app = request.query("appId")

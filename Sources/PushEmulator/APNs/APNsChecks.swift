@@ -3,8 +3,8 @@ import Wire
 
 /// The checks of a push request, in the order of docs/protocol/emulator.md, section 4.2.
 extension APNsStandIn {
-  /// Method, path and doubled fields, before the credential; and before all, that the header block
-  /// was within the listener's limit (docs/protocol/emulator.md, section 1).
+  /// Checks method, path and duplicate fields, before the credential; but first that the header
+  /// block was within the listener's limit (docs/protocol/emulator.md, section 1).
   func checkForm(_ request: APNsRequest) throws(APNsRefusal) {
     if request.headIsOversized { throw .init(.payloadTooLarge) }
     guard request.method == .post else { throw .init(.methodNotAllowed) }
@@ -22,7 +22,7 @@ extension APNsStandIn {
     let certificate: ClientCertificate?
   }
 
-  /// Who is asking: the provider token.
+  /// Authenticates the sender by the provider token.
   func identify(
     _ request: APNsRequest, on connection: APNsConnection, now: Int64,
     credential: inout Journal.Credential
@@ -38,7 +38,8 @@ extension APNsStandIn {
     return Identity(team: token.teamID, kid: token.kid, certificate: nil)
   }
 
-  /// `apns-id` and the topic, with the memory of the last topic: nearly every request has the same.
+  /// Checks `apns-id` and the topic. The last topic is cached, because nearly every request has the
+  /// same.
   func target(
     of request: APNsRequest, _ identity: Identity, on connection: APNsConnection
   ) throws(APNsRefusal) -> TopicTarget {
@@ -92,7 +93,7 @@ extension APNsStandIn {
     return found.target
   }
 
-  /// Push type, expiration, priority and collapse id.
+  /// Checks push type, expiration, priority and collapse id.
   func checkFields(_ request: APNsRequest) throws(APNsRefusal) {
     switch request.pushType {
     case .malformed: throw .init(.invalidPushType)
@@ -107,7 +108,7 @@ extension APNsStandIn {
     if let collapseID = request.collapseID, collapseID.count > 64 { throw .init(.badCollapseID) }
   }
 
-  /// The device token.
+  /// Checks the device token.
   /// - Returns: The device's index.
   func device(
     for request: APNsRequest, _ target: TopicTarget, in environment: APNsEnvironment, now: Int64,
@@ -155,14 +156,14 @@ extension APNsStandIn {
     return nil
   }
 
-  /// The payload's size, also that of a broadcast.
+  /// Checks the payload's size, also that of a broadcast.
   func checkSize(_ request: APNsRequest, limit: Int) throws(APNsRefusal) {
     if request.bodyIsOversized { throw .init(.payloadTooLarge) }
     if request.body.isEmpty { throw .init(.payloadEmpty) }
     if request.body.count > limit { throw .init(.payloadTooLarge) }
   }
 
-  /// Whether the payload is a JSON object; one that is not is taken and thrown away.
+  /// Whether the payload is a JSON object; one that is not is accepted and discarded.
   func checkPayload(_ request: APNsRequest) throws(APNsRefusal) -> Bool {
     let isObject = JSON.isObject(request.body)
     if !isObject, options.rejectBadJSON { throw .init(.payloadEmpty) }
@@ -177,13 +178,13 @@ extension Certificate.APNsPermissions {
   }
 }
 
-/// What a topic means: an app, and the kind of token it is for.
+/// The meaning of a topic: an app, and the kind of token it is for.
 struct TopicTarget: Sendable, Equatable {
   let app: UInt32
   let kind: APNsKind
 }
 
-/// Reading `apns-topic` (docs/protocol/emulator.md, section 4.2).
+/// Parses `apns-topic` (docs/protocol/emulator.md, section 4.2).
 enum APNsTopic {
   /// 1 to 255 letters, digits, `.`, `-` and `_`.
   static func isWellFormed(_ topic: ArraySlice<UInt8>) -> Bool {
@@ -191,8 +192,8 @@ enum APNsTopic {
     return topic.allSatisfy { $0.isBase64URL || $0 == UInt8(ascii: ".") }
   }
 
-  /// Whether the topic ends as the push type demands. One without a suffix may not have that of
-  /// another type, unless the team has an app that is really called so.
+  /// Whether the topic has the suffix that the push type requires. A topic without a suffix must
+  /// not have that of another type, unless the team has an app with exactly that name.
   static func suffixFits(
     _ topic: ArraySlice<UInt8>, pushType: APNsPushType, team: String, accounts: APNsAccounts
   ) -> Bool {
@@ -204,7 +205,7 @@ enum APNsTopic {
     } || accounts.hasApp(team: team, bundleID: topic)
   }
 
-  /// The app and kind that a topic means within a team; `nil` when the team has no such app.
+  /// The app and kind of a topic within a team; `nil` when the team has no such app.
   ///
   /// - Parameter pushType: `nil` when the request has none: then the topic alone decides.
   static func target(
@@ -227,10 +228,10 @@ enum APNsTopic {
   }
 }
 
-/// A refused request's answer.
+/// The reply to a refused request.
 struct APNsRefusal: Error, Equatable {
   let reason: APNsReason
-  /// For 410: since when, in ms since the Unix epoch.
+  /// The time since which the token is unregistered, for 410; in ms since the Unix epoch.
   let timestamp: Int64?
 
   init(_ reason: APNsReason, timestamp: Int64? = nil) {

@@ -3,23 +3,23 @@ import Foundation
 import HTTP2
 import Wire
 
-/// What APNs remembers of one connection; judges the provider token of each request against it
+/// APNs' state of one connection, against which the provider token of each request is checked
 /// (docs/protocol/emulator.md, section 4.2).
 final class APNsConnection {
   let environment: APNsEnvironment
   /// Whether the address is for managing channels, not for pushes and broadcasts.
   let managesChannels: Bool
-  /// What the client showed in the handshake; `nil` for a connection that uses provider tokens.
+  /// The client's certificate in the handshake; `nil` for a connection that uses provider tokens.
   let certificate: ClientCertificate?
 
   /// The team of the first accepted token; other teams are refused from then on.
   private(set) var team: String?
   private(set) var scope: APNsKeyScope?
-  /// The token in use, as sent, with what it says.
+  /// The token in use, as sent, with its claims.
   private(set) var current: ProviderToken?
-  /// When `current` was accepted, in ms.
+  /// The time when `current` was accepted, in ms.
   private var changedAt: Int64 = 0
-  /// Every request is refused until then, in ms: the token changed too often.
+  /// The time until which every request is refused, in ms, because the token changed too often.
   private var refusingUntil: Int64 = 0
   /// Times of the latest BadDeviceToken answers, in ms.
   private var badTokens: [Int64] = []
@@ -36,7 +36,7 @@ final class APNsConnection {
   /// The stream limit is 1 until a token has been accepted.
   var isOpen: Bool { certificate != nil || team != nil }
 
-  /// The allowed answer to the last topic question, good while the accounts do not change.
+  /// The accepted result of the last topic check, valid while the accounts do not change.
   struct TopicMemory: Sendable {
     let topic: ArraySlice<UInt8>
     let pushType: APNsPushType?
@@ -45,7 +45,7 @@ final class APNsConnection {
     let target: TopicTarget
   }
 
-  /// Judges the `authorization` field.
+  /// Checks the `authorization` field.
   ///
   /// - Parameter now: In ms.
   /// - Returns: The token, or the reason to refuse. The connection's team, scope and current token
@@ -93,7 +93,7 @@ final class APNsConnection {
   }
 }
 
-/// A provider token that has been verified: what it says and which key signed it.
+/// A verified provider token: its claims and the key that signed it.
 final class ProviderToken: Sendable {
   /// As sent, without the scheme.
   let bytes: [UInt8]
@@ -103,17 +103,17 @@ final class ProviderToken: Sendable {
   let issuedAt: Int64
   let scope: APNsKeyScope
   let environment: APNsEnvironmentScope
-  /// Of the accounts when it was verified.
+  /// The epoch of the accounts when it was verified.
   let epoch: Int
-  /// What Apple takes although a standard says otherwise; for the journal.
+  /// Deviations from a standard that Apple accepts; for the journal.
   let warnings: [String]
 
   /// Seconds a token's `iat` may lie ahead of the clock.
   static let skew: Int64 = 5 * 60
-  /// Seconds from `iat` in which a token is good.
+  /// Seconds from `iat` during which a token is valid.
   static let lifetime: Int64 = 3600
 
-  /// Whether these are the token's bytes; asked for every request.
+  /// Whether these are the token's bytes; called for every request.
   func isWritten(_ other: ArraySlice<UInt8>) -> Bool {
     guard other.count == bytes.count else { return false }
     return bytes.withUnsafeBytes { left in
@@ -131,7 +131,7 @@ final class ProviderToken: Sendable {
     return now - issuedAt * 1000 > Self.lifetime * 1000
   }
 
-  /// What follows `bearer` (any case) and a blank; `nil` when there is no token.
+  /// The part after `bearer` (any case) and a blank; `nil` when there is no token.
   static func bearer(_ field: ArraySlice<UInt8>?) -> ArraySlice<UInt8>? {
     guard let field, field.count > 7 else { return nil }
     for (byte, letter) in zip(field, "bearer".utf8) where byte | 0x20 != letter { return nil }
@@ -142,13 +142,13 @@ final class ProviderToken: Sendable {
   }
 
   /// Checks form, algorithm, key, team, time of issue and signature (docs/protocol/emulator.md,
-  /// section 4.2, check 5; the revocation of check 6 too, since it has the same answer).
+  /// section 4.2, check 5; also the revocation of check 6, because it has the same reply).
   ///
   /// - Parameter team: The connection's, once it has one.
   init(
     _ bytes: ArraySlice<UInt8>, accounts: APNsAccounts, team: String?, now: Int64
   ) throws(APNsRefusal) {
-    // Far more than any real token: nothing longer is worth decoding.
+    // Far longer than any real token; anything longer is not decoded.
     guard bytes.count <= 4096,
       let token = try? CompactJWS(String(decoding: bytes, as: UTF8.self)),
       token.header.string("alg") == "ES256",
@@ -177,8 +177,8 @@ final class ProviderToken: Sendable {
     epoch = accounts.epoch
   }
 
-  /// `iat` in whole seconds: a number, with a fraction in tokens of PyAPNs2, or a text of digits in
-  /// those of kalyke. The real service takes all three.
+  /// `iat` in whole seconds: a number, with a fraction in tokens of PyAPNs2, or a string of digits
+  /// in those of kalyke. The real service accepts all three.
   private static func seconds(_ claims: CompactJWS.Fields) -> Int64? {
     if let number = claims.integer("iat") { return number }
     var number = claims.number("iat")
@@ -187,13 +187,13 @@ final class ProviderToken: Sendable {
     {
       number = Double(text)
     }
-    // Beyond any clock.
+    // Beyond any plausible time.
     guard let number, abs(number) < 1e12 else { return nil }
     return Int64(number.rounded(.down))
   }
 
   /// Whether the signature is r and s, as it should be, or DER, as Pushy writes it and the real
-  /// service reads it, too; `nil` when it is not the key's in either form.
+  /// service also reads it; `nil` when it is not the key's in either form.
   private static func isRawSignature(_ token: CompactJWS, by key: P256PublicKey) -> Bool? {
     if key.verifies(token.signature, for: token.signingInput) { return true }
     guard let raw = ECDSASignature.raw(der: token.signature) else { return nil }
@@ -201,13 +201,13 @@ final class ProviderToken: Sendable {
   }
 }
 
-/// A client certificate shown to APNs in the TLS handshake.
+/// A client certificate presented to APNs in the TLS handshake.
 struct ClientCertificate: Sendable {
   /// Lower-case hex.
   let sha256: String
-  /// Whether it chains to an authority the emulator knows, and is within its dates.
+  /// Whether it chains to an authority that the emulator trusts, and is within its validity period.
   let isVerified: Bool
-  /// What it allows; `nil` when it is no APNs certificate.
+  /// The permissions that it grants; `nil` when it is not an APNs certificate.
   let permissions: Certificate.APNsPermissions?
 
   init(der: [UInt8], isVerified: Bool) {

@@ -47,20 +47,20 @@ struct APNsToken: Hashable, Sendable {
   }
 }
 
-/// What APNs calls a device, and what it knows of it.
+/// The identity of a device at APNs, and its environment and kind of token.
 struct APNsHandle: Hashable, Sendable {
   let token: APNsToken
   let environment: APNsEnvironment
   let kind: APNsKind
 
-  /// Stands where a device was that has been deleted.
+  /// A placeholder for a deleted device.
   static let none = APNsHandle(token: APNsToken(), environment: .production, kind: .alert)
 }
 
 /// The header fields of a push that the device and its event stream see.
 struct APNsHeaders: Sendable {
   let topic: String
-  /// `nil` when the request had none; so with the other fields.
+  /// `nil` when the request had none, as for the other fields.
   let pushType: APNsPushType?
   let priority: UInt8?
   /// Unix seconds.
@@ -69,10 +69,10 @@ struct APNsHeaders: Sendable {
   /// Of a broadcast.
   var channelID: String?
 
-  /// Priorities 5 and 1 wait while the device saves power.
+  /// Priorities 5 and 1 are held while the device is in low-power mode.
   var urgency: Urgency { priority == 5 || priority == 1 ? .normal : .high }
 
-  /// As `apns-` names and their text, those that the request had.
+  /// The fields of the request by their `apns-` names.
   var fields: [(name: String, value: String)] {
     var fields = [("apns-topic", topic)]
     if let pushType { fields.append(("apns-push-type", pushType.rawValue)) }
@@ -89,8 +89,7 @@ struct APNsHeaders: Sendable {
 struct APNsMessageID: Hashable, Sendable {
   let high: UInt64
   let low: UInt64
-  /// Lower-case digits by position are the rule; a set bit marks an upper-case letter (bit 31 is
-  /// the first hex digit).
+  /// A bit mask of upper-case letters; other digits are lower-case (bit 31 is the first hex digit).
   private let upperCase: UInt32
 
   init(high: UInt64, low: UInt64, upperCase: Bool) {

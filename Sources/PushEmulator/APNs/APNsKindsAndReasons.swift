@@ -1,4 +1,4 @@
-/// Where a device token, or a key, is valid.
+/// The environment in which a device token, or a key, is valid.
 package enum APNsEnvironment: String, CaseIterable, Sendable, Codable {
   case production, sandbox
 }
@@ -6,7 +6,7 @@ package enum APNsEnvironment: String, CaseIterable, Sendable, Codable {
 extension EmulatorListener {
   package static let apnsProduction = Self(.apns, "production", port: 9443)
   package static let apnsSandbox = Self(.apns, "sandbox", port: 9444)
-  /// Where broadcast channels are managed.
+  /// The address that manages broadcast channels.
   package static let apnsChannelsProduction = Self(.apns, "channelsProduction", port: 9446)
   package static let apnsChannelsSandbox = Self(.apns, "channelsSandbox", port: 9445)
 }
@@ -25,14 +25,14 @@ enum APNsKeyScope: String, CaseIterable, Sendable, Codable {
   case team, topic
 }
 
-/// What a device token is for; each kind of an app has tokens of its own
+/// The purpose of a device token; each kind of an app has tokens of its own
 /// (docs/protocol/emulator.md, section 2.2).
 enum APNsKind: String, CaseIterable, Sendable, Codable {
-  /// Serves background pushes too.
+  /// Also used for background pushes.
   case alert
   case voip, complication, pushtotalk, fileprovider, liveactivity, location, controls, widgets
 
-  /// What the topic has after the bundle id (docs/protocol/push-services/apns.md, section 3).
+  /// The topic's suffix after the bundle id (docs/protocol/push-services/apns.md, section 3).
   var topicSuffix: String {
     switch self {
     case .alert: ""
@@ -47,7 +47,7 @@ enum APNsKind: String, CaseIterable, Sendable, Codable {
     }
   }
 
-  /// Bytes of payload; more is refused.
+  /// Maximum payload in bytes; more is refused.
   var payloadLimit: Int { self == .voip ? 5120 : 4096 }
 }
 
@@ -56,7 +56,7 @@ enum APNsPushType: String, CaseIterable, Sendable {
   case alert, background, voip, complication, fileprovider, liveactivity, location, pushtotalk
   case controls, widgets, mdm
 
-  /// The kind of token it goes to.
+  /// The kind of token that it is sent to.
   var kind: APNsKind { APNsKind(rawValue: rawValue) ?? .alert }
 
   init?(_ bytes: ArraySlice<UInt8>) {
@@ -65,9 +65,9 @@ enum APNsPushType: String, CaseIterable, Sendable {
   }
 }
 
-/// Why APNs refuses a request, spelled as on the wire (docs/protocol/push-services/apns.md,
-/// sections 4 and 8). `BadRequest` stands for what Apple has no word for: a body of a new channel
-/// that cannot be read.
+/// The reasons for which APNs refuses a request, spelled as on the wire
+/// (docs/protocol/push-services/apns.md, sections 4 and 8). `BadRequest` is used where Apple
+/// documents no reason: for a body of a new channel that cannot be read.
 enum APNsReason: String, CaseIterable, Sendable {
   case badChannelID = "BadChannelId"
   case badCollapseID = "BadCollapseId"
@@ -149,32 +149,34 @@ enum APNsReason: String, CaseIterable, Sendable {
   }
 }
 
-/// How strict the APNs stand-in is, and what of the real service's moods it shows
+/// The strictness of the APNs stand-in, and the behaviours of the real service that it imitates
 /// (docs/protocol/emulator.md, sections 3 and 4).
 package struct APNsOptions: Sendable {
   /// Concurrent streams after the first accepted token, and with a certificate.
   package var maxStreams = 1000
-  /// A connection may change its provider token this often, in seconds.
+  /// Minimum time between two changes of a connection's provider token, in seconds.
   package var tokenUpdateInterval: Int64 = 20 * 60
-  /// Whether a topic must end as its push type demands.
+  /// Whether a topic must have the suffix that its push type requires.
   package var strictSuffix = true
-  /// Whether `apns-push-type` must be there.
+  /// Whether `apns-push-type` is required.
   package var requirePushType = false
-  /// Whether a payload that is no JSON object is refused; otherwise it is accepted and discarded.
+  /// Whether a payload that is not a JSON object is refused; otherwise it is accepted and
+  /// discarded.
   package var rejectBadJSON = false
-  /// Waiting notifications per device.
+  /// Maximum number of waiting notifications per device.
   package var storedPerApp = 1
-  /// How long a device that saves power may be kept waiting for a push of priority 5 or 1, seconds.
+  /// Maximum time for which a device in low-power mode waits for a push of priority 5 or 1, in
+  /// seconds.
   package var groupWindow: Int64 = 15 * 60
-  /// How long a push without `apns-expiration` is kept, in seconds.
+  /// Time for which a push without `apns-expiration` is stored, in seconds.
   package var defaultStorage: Int64 = 30 * 86_400
   /// Notifications per second and token; `nil` switches the limit off.
   package var perTokenRate: Double?
-  /// Whether a connection with more than 50 BadDeviceToken in 10 s is slowed and ended.
+  /// Whether a connection with more than 50 BadDeviceToken replies in 10 s is slowed and closed.
   package var errorPenalty = false
-  /// Broadcast channels of one app in one environment.
+  /// Maximum number of broadcast channels of one app in one environment.
   package var maxChannels = 10_000
-  /// A connection without requests for so long gets GOAWAY, in seconds.
+  /// Time without requests after which a connection gets GOAWAY, in seconds.
   package var idleTimeout: Int64 = 3600
 
   package init() {}

@@ -40,13 +40,13 @@ struct APNsRequest: Sendable {
   var expiration = Field<Int64>.absent
   var priority = Field<UInt8>.absent
   var collapseID: ArraySlice<UInt8>?
-  /// Of requests about channels: the channel, and what takes the place of `apns-id`.
+  /// For requests about channels: the channel, and the field that replaces `apns-id`.
   var channelID: ArraySlice<UInt8>?
   var requestID = Field<APNsMessageID>.absent
   var body: [UInt8] = []
-  /// The body was over the limit of the listener, which threw it away.
+  /// The body was over the limit of the listener, which discarded it.
   var bodyIsOversized = false
-  /// The header block was; fields are missing.
+  /// The header block was over the limit; fields are missing.
   var headIsOversized = false
 
   init() {}

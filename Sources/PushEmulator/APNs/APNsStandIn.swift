@@ -2,7 +2,7 @@ import Cryptography
 import HTTP2
 
 /// APNs: pushes and broadcasts, and the management of channels, in production and sandbox
-/// (docs/protocol/emulator.md, section 4). The emulator's lock guards what it knows; see `StandIn`.
+/// (docs/protocol/emulator.md, section 4). The emulator's lock guards its state; see `StandIn`.
 final class APNsStandIn: StandIn, @unchecked Sendable {
   static let service = PushService.apns
   static let listeners: [EmulatorListener] = [
@@ -15,8 +15,8 @@ final class APNsStandIn: StandIn, @unchecked Sendable {
   /// By slot of the state's connection table.
   private var connections: [APNsConnection?] = []
   private let word = ServiceWord(.apns)
-  /// All of an app's messages to a device wait in one place; where there is one only, a newer
-  /// message replaces it.
+  /// All of an app's messages to a device wait on one shelf; if its limit is one, a newer message
+  /// replaces it.
   private let shelf: Shelf
 
   init(_ options: EmulatorOptions) {
@@ -36,8 +36,8 @@ final class APNsStandIn: StandIn, @unchecked Sendable {
   ) {
     configuration.clientCertificates = .optional
     configuration.clientAnchorsPEM = Array((authority.pem + options.clientAuthoritiesPEM).utf8)
-    // Apple takes HTTP/2 from clients that do not ask for it, and several well-known ones do not
-    // (aioapns; pushy, whose issue 808 is about just that).
+    // Apple accepts HTTP/2 from clients that do not negotiate it, and several well-known ones do
+    // not (aioapns; pushy, whose issue 808 is about just that).
     configuration.requiresALPN = false
     // Until a provider token has been accepted (docs/protocol/push-services/apns.md, section 5).
     configuration.maxConcurrentStreams = 1
@@ -81,7 +81,7 @@ final class APNsStandIn: StandIn, @unchecked Sendable {
     if request.isOfChannels {
       subject.handle = request.channelID.map { String(decoding: $0, as: UTF8.self) }
     }
-    // The journal finds a device by the path, and the list of connections asks `identity`.
+    // The journal finds a device by the path, and the list of connections uses `identity`.
     guard forFaults, let connection = connection(slot) else { return subject }
     subject.credential = connection.certificate?.sha256 ?? connection.current?.kid
     if case .token(let token) = request.path {
@@ -117,8 +117,8 @@ final class APNsStandIn: StandIn, @unchecked Sendable {
     } catch {
       answer = Self.refusal(error, id, ofChannels: isOfChannels)
       if error.reason == .badDeviceToken, options.errorPenalty, connection.countBadToken(now: now) {
-        // What APNs does with a sender of very many bad tokens (docs/protocol/emulator.md,
-        // section 4.1).
+        // APNs' treatment of a sender of very many bad tokens (docs/protocol/emulator.md, section
+        // 4.1).
         answer.streams = max(1, options.maxStreams / 10)
         answer.dismissal = answer.reason
       }
@@ -129,7 +129,7 @@ final class APNsStandIn: StandIn, @unchecked Sendable {
     return answer
   }
 
-  /// Its own checks see that a request is too large: they come in an order, too.
+  /// The checks themselves detect an oversized request, because their order matters here too.
   func oversized(
     _ request: APNsRequest, slot: Int, now: Int64, in state: inout EmulatorState
   ) -> ServiceAnswer { answer(request, slot: slot, now: now, in: &state) }
@@ -179,7 +179,7 @@ final class APNsStandIn: StandIn, @unchecked Sendable {
 
   // MARK: Answers
 
-  /// Apple's answer to what it took (docs/protocol/push-services/apns.md, section 4;
+  /// Apple's reply to an accepted request (docs/protocol/push-services/apns.md, section 4;
   /// docs/protocol/emulator.md, section 4.2).
   ///
   /// - Parameter uniqueID: In the sandbox: the key to Apple's delivery log.

@@ -2,7 +2,7 @@ import Cryptography
 import HTTP2
 import Wire
 
-/// Why Baidu refuses a request (docs/protocol/push-services/baidu.md, section 4).
+/// A reason for which Baidu refuses a request (docs/protocol/push-services/baidu.md, section 4).
 struct BaiduFault: Error, Sendable {
   let code: Int
   let message: String
@@ -12,7 +12,7 @@ struct BaiduFault: Error, Sendable {
     self.message = message
   }
 
-  /// Most codes come with 400; of the others' statuses only those of 30600 and 30602 are known.
+  /// Most codes have status 400; of the others, only the statuses of 30600 and 30602 are known.
   var status: Int {
     switch code {
     case 30600: 500
@@ -40,7 +40,7 @@ struct BaiduRequest: Sendable {
   static let path3 = "/rest/3.0/push/single_device"
 
   let plain: PlainRequest
-  /// `nil` for a path that is of neither.
+  /// `nil` for a path of neither API.
   let version: Version?
   let form: FormFields?
 
@@ -55,7 +55,7 @@ struct BaiduRequest: Sendable {
     form = plain.form
   }
 
-  /// Checks that the request is a form sent in the right way.
+  /// Checks that the request is a correctly sent form.
   func parameters() throws(BaiduFault) -> FormFields {
     guard version != nil, plain.method == "POST" else {
       throw BaiduFault(30601, "Method Not Allowed")
@@ -79,14 +79,14 @@ struct BaiduRequest: Sendable {
     return Hex.encode(Digest.md5(signed))
   }
 
-  /// A message, whichever API it came by.
+  /// A message, from either API.
   struct Message: Sendable {
     let channel: String
-    /// Named by the older API only.
+    /// Sent by the older API only.
     let user: String?
     /// JSON text.
     let payload: String
-    /// Shown by the system, not handed to the app.
+    /// Whether it is shown by the system instead of being passed to the app.
     let isNotification: Bool
     /// A newer message of the same key replaces an older one.
     let key: String?
@@ -111,7 +111,7 @@ struct BaiduRequest: Sendable {
     }
     if isTwo {
       guard form["method"] == "push_msg" else { throw .parameter("method must be push_msg") }
-      // To tags and to all is not what a hub does.
+      // A hub does not send to tags or to all devices.
       guard form["push_type"] == "1" else { throw .parameter("push_type must be 1 here") }
     }
     let channel = try required("channel_id")

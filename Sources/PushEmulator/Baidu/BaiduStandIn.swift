@@ -6,8 +6,8 @@ extension EmulatorListener {
   package static let baidu = Self(.baidu, port: 9481)
 }
 
-/// Baidu Cloud Push, both of its APIs (docs/protocol/emulator.md, section 8). A device is called by
-/// two ids; the channel's alone is unique. The emulator's lock guards what it knows; see `StandIn`.
+/// Baidu Cloud Push, both of its APIs (docs/protocol/emulator.md, section 8). A device has two ids;
+/// only that of the channel is unique. The emulator's lock guards its state; see `StandIn`.
 final class BaiduStandIn: NamedStandIn, @unchecked Sendable {
   static let service = PushService.baidu
   static let listeners = [EmulatorListener.baidu]
@@ -74,7 +74,7 @@ final class BaiduStandIn: NamedStandIn, @unchecked Sendable {
     return answer
   }
 
-  /// Who sends: key, signature, then time.
+  /// Authenticates the sender: key, signature, then time.
   private func identify(
     _ request: BaiduRequest, _ form: FormFields, now: Int64
   ) throws(BaiduFault) -> App {
@@ -203,7 +203,7 @@ final class BaiduStandIn: NamedStandIn, @unchecked Sendable {
     return (app.number, ["secretKey": .string(secret)])
   }
 
-  /// `secretKey` takes the place of the old.
+  /// `secretKey` replaces the previous key.
   static let changeableMembers = ["secretKey"]
 
   func change(_ app: inout App, _ body: JSONReader) throws(ControlError) {
@@ -221,12 +221,12 @@ final class BaiduStandIn: NamedStandIn, @unchecked Sendable {
 }
 
 extension EmulatorServer {
-  /// What a hub shows Baidu.
+  /// Baidu keys with everything that a hub's credential needs.
   package struct BaiduKeys: Sendable {
     package let appID: String
     package let apiKey: String
     package let secretKey: String
-    /// Of the older API.
+    /// The endpoint of the older API.
     package let endpoint: String
   }
 

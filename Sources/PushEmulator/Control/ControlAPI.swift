@@ -1,15 +1,15 @@
 import Foundation
 import HTTPServer
 
-/// The control API: routes, and how a request and its errors are read and written
-/// (docs/protocol/emulator.md, section 2).
+/// The control API: its routes, and the encoding of requests and errors (docs/protocol/emulator.md,
+/// section 2).
 struct ControlAPI: Sendable {
   let core: EmulatorCore
   /// PEM text.
   let authority: String
   /// Open streams by the connection's slot, for `GET /v1/connections`.
   let openStreams: @Sendable () -> [Int: Int]
-  /// Called after anything that may concern the listeners: clock and faults.
+  /// Called after any change that may affect the listeners: clock and faults.
   let afterChange: @Sendable () -> Void
   let heartbeat: Duration
 
@@ -100,7 +100,7 @@ struct ControlRequest: Sendable {
   let parameters: HTTPPathParameters
 
   /// The body as JSON.
-  /// - Parameter orEmpty: Takes an empty body for an empty object.
+  /// - Parameter orEmpty: Treats an empty body as an empty object.
   func json(orEmpty: Bool = false) throws(ControlError) -> JSON {
     if orEmpty, request.body.isEmpty { return .object([]) }
     do {
@@ -127,7 +127,7 @@ struct ControlRequest: Sendable {
     return number
   }
 
-  /// Where a stream goes on: `Last-Event-ID`, else `after`.
+  /// The position at which a stream continues: `Last-Event-ID`, or else `after`.
   func after() throws(ControlError) -> Int? {
     guard let text = request.headers["Last-Event-ID"] else { return try number("after") }
     guard let number = Int(text), number >= 0 else {

@@ -88,7 +88,7 @@ extension ControlAPI {
       inout EmulatorState, Int, ControlRequest
     ) throws(ControlError) -> JSON
 
-  /// A route below `/devices/{deviceId}` that works on one device.
+  /// Adds a route below `/devices/{deviceId}` that acts on one device.
   func onDevice(
     _ on: Adder, _ method: HTTPMethod, _ path: String, _ action: @escaping DeviceAction
   ) {
@@ -106,7 +106,7 @@ extension ControlAPI {
 
 /// Devices and their events as the control API shows them.
 extension EmulatorState {
-  /// What the reply says of a new device; short, because a load test makes very many.
+  /// The reply's description of a new device; short, because a load test makes very many.
   func summary(of index: Int) -> JSON {
     let device = devices[index]
     let service = device.handle.service
@@ -121,7 +121,7 @@ extension EmulatorState {
     ]
   }
 
-  /// Everything about a device but its history.
+  /// Everything about a device except its history.
   func details(of index: Int) -> JSON {
     let device = devices[index]
     let now = clock.now
@@ -156,7 +156,7 @@ extension EmulatorState {
     return summary(of: index) + first + service.deviceJSON(index, in: self) + last
   }
 
-  /// What waits for a device.
+  /// The messages waiting for a device.
   func stored(of index: Int) -> JSON {
     let waiting = devices.log(of: index)?.waiting ?? []
     return .array(
@@ -179,7 +179,7 @@ extension Device.Registration {
     }
   }
 
-  /// Since when, in ms.
+  /// The start of the condition, in ms.
   var at: Int64? {
     switch self {
     case .unregistered(let at), .expired(let at): at
@@ -192,7 +192,7 @@ extension Notification {
   /// Id, times, headers and payload.
   fileprivate var json: JSON {
     let isJSON = JSON.isObject(payload)
-    // Line ends in JSON text are white space only; an event stream could not carry them.
+    // Line ends in JSON text are only white space, and an event stream could not carry them.
     let text = payload.map { $0 == 0x0A || $0 == 0x0D ? 0x20 : $0 }
     let fields: JSON =
       switch headers {

@@ -1,13 +1,13 @@
 import Wire
 
-/// Why the control API did not do what it was asked: `{"error":{"code":"...","message":"..."}}`
+/// An error of the control API: `{"error":{"code":"...","message":"..."}}`
 /// (docs/protocol/emulator.md, section 2).
 struct ControlError: Error, Equatable {
   /// 400, 404, 405, 409, 413, 500 or 503.
   let status: Int
-  /// A word for programs.
+  /// A code for programs.
   let code: String
-  /// What is wrong, where, and what would be right; names the member.
+  /// A description of the fault, its location and the expected value; names the member.
   let message: String
 
   static func invalidJSON(_ fault: SyntaxFault) -> Self {
@@ -44,7 +44,7 @@ struct ControlError: Error, Equatable {
     .init(status: 409, code: "conflict", message: message)
   }
 
-  /// The cryptographic library did not do its part.
+  /// The cryptographic library failed.
   static func engine(_ error: some Error) -> Self {
     .init(status: 500, code: "engine", message: "\(error)")
   }

@@ -1,11 +1,11 @@
 import HTTPServer
 
-/// Stands before the control API's socket: its requests come from programs, never from web pages.
-/// Anyone who reaches it gets keys and can wipe the state.
+/// Protects the control API's socket: its requests come from programs, never from web pages. Any
+/// client that reaches it gets keys and can wipe the state.
 struct ControlGuard: HTTPHandler {
   let next: HTTPRouter
-  /// The emulator listens for other machines too, which know it by names of their own; then these
-  /// must be such as no page can give itself: an address, or a name without a dot.
+  /// Whether the emulator also listens for other machines, which use names of their own. These must
+  /// be such as no web page can choose: an address, or a name without a dot.
   let allowsRemoteClients: Bool
 
   func respond(to request: HTTPRequest) async -> HTTPResponse {
@@ -13,7 +13,7 @@ struct ControlGuard: HTTPHandler {
       return ControlAPI.response(error.body, status: HTTPStatus(rawValue: error.status))
     }
     var response = await next.respond(to: request)
-    // No page of this machine's other ports loads it as a script or an image.
+    // Keeps pages on this machine's other ports from loading it as a script or an image.
     response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
     response.headers["X-Content-Type-Options"] = "nosniff"
     return response
@@ -45,7 +45,7 @@ struct ControlGuard: HTTPHandler {
     return nil
   }
 
-  /// Whether the DNS of the world cannot say where the name leads.
+  /// Whether public DNS cannot resolve the name.
   private static func isOutOfReach(_ host: String) -> Bool {
     if host.hasPrefix("[") { return true }
     let name = host.prefix { $0 != ":" }

@@ -65,7 +65,7 @@ extension ControlAPI {
 extension EmulatorState {
   /// An app as the control API shows it.
   ///
-  /// - Parameter made: What only the answer to its making tells.
+  /// - Parameter made: The members that only the reply to its creation contains.
   fileprivate func appJSON(_ number: UInt32, made: JSON = [:]) -> JSON {
     guard let service = apps[number] else { return nil }
     let first: JSON = [
@@ -134,7 +134,7 @@ extension ControlAPI {
 }
 
 extension Journal.Entry {
-  /// Whether the request was for this device, by what it named or its path.
+  /// Whether the request was for this device, by its handle or its path.
   fileprivate func hasHandle(_ wanted: String) -> Bool {
     if let handle { return handle.lowercased() == wanted }
     return fields.first { $0.name == ":path" }?.value.lowercased().hasSuffix("/" + wanted) ?? false
@@ -193,7 +193,7 @@ extension ControlAPI {
 }
 
 extension FaultRule {
-  /// The rule as it was asked for, with its counters.
+  /// The rule as requested, with its counters.
   fileprivate var asked: JSON {
     ["faultId": .string(id)] + json + ["matched": JSON(matched), "fired": JSON(fired)]
   }

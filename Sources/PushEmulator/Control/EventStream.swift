@@ -2,11 +2,11 @@ import HTTPServer
 
 /// One open `text/event-stream` of the control API (docs/protocol/emulator.md, section 2.3).
 ///
-/// It holds no queue: it is woken, fetches what is new from the history, and writes it. A slow
-/// reader therefore costs no memory, and one that stops reading is cut off by the HTTP server's
-/// stall limit.
+/// It has no queue: when woken, it fetches new events from the history and writes them. A slow
+/// reader therefore costs no memory, and one that stops reading is disconnected by the HTTP
+/// server's stall limit.
 struct EventStream: Sendable {
-  /// Whose events.
+  /// The source of the events.
   enum Source: Sendable {
     case device(Int)
     case app(UInt32)
@@ -16,17 +16,18 @@ struct EventStream: Sendable {
   let source: Source
   /// Only events after this id.
   let after: Int
-  /// Between two comment lines.
+  /// Pause between two comment lines.
   let heartbeat: Duration
 
   private enum Wake: Sendable { case events, heartbeat }
 
-  /// Events fetched at once; a device's one by one, so that it is known which did not get through.
+  /// Maximum number of events fetched at once; a device's are fetched one by one, so that the one
+  /// that was not delivered is known.
   private var limit: Int {
     if case .device = source { 1 } else { 256 }
   }
 
-  /// Writes until the reader goes away, is superseded, or the device is gone.
+  /// Writes until the reader disconnects, is superseded, or the device is gone.
   func run(_ writer: HTTPBodyWriter) async throws {
     let (wakes, continuation) = AsyncStream.makeStream(
       of: Wake.self, bufferingPolicy: .bufferingNewest(1))
@@ -131,12 +132,12 @@ extension EventBatch.Item {
   }
 }
 
-/// What an event stream finds when it is woken.
+/// The result of a fetch by an event stream that was woken.
 enum EventBatch: Sendable {
-  /// Events with their ids, oldest first; none when the stream is up to date. `last` is where to go
-  /// on, beyond the last event even if some are no longer kept.
+  /// Events with their ids, oldest first; none when the stream is up to date. `last` is the
+  /// position at which to continue, beyond the last event even if some are no longer kept.
   case events([Item], last: Int)
-  /// Another stream took its place.
+  /// Another stream has replaced this one.
   case superseded
   /// The device or app is gone.
   case gone

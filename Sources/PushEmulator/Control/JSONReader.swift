@@ -5,8 +5,8 @@ struct JSONReader {
   private let path: String
 
   /// - Parameters:
-  ///   - known: Every member that may stand there.
-  ///   - path: Where the object stands in the request, for errors; empty for the request itself.
+  ///   - known: Every member that is allowed.
+  ///   - path: The path of the object in the request, for errors; empty for the request itself.
   init(_ value: JSON, known: [String], path: String = "") throws(ControlError) {
     guard let members = value.members else {
       throw .wrongType(path.isEmpty ? "the request body" : "'\(path)'", expected: "an object")
@@ -26,7 +26,7 @@ struct JSONReader {
   /// The member's full name for messages.
   func name(_ member: String) -> String { path.isEmpty ? member : "\(path).\(member)" }
 
-  /// Whether the member stands there, `null` included.
+  /// Whether the member is present, `null` included.
   func has(_ member: String) -> Bool { values[member] != nil }
 
   /// The member's value; `nil` when absent or `null`.

@@ -19,12 +19,12 @@ extension FCMStandIn {
       let clientEmail: String
       let privateKeyID: String
       let publicKeyPEM: String
-      /// Of a key that the emulator made; shown once, and kept for its operator.
+      /// The private key, for a key that the emulator made; shown once, and kept for its operator.
       var privateKeyPEM: String?
       var isDisabled = false
     }
 
-    /// The account's file as people download it from the console.
+    /// The account's key file as downloaded from the console.
     ///
     /// - Parameter tokenURI: The stand-in's.
     func file(_ account: Account, tokenURI: String) -> JSON? {
@@ -45,7 +45,7 @@ extension FCMStandIn {
 
   // MARK: Devices
 
-  /// How an app has registered at FCM.
+  /// The way in which an app has registered at FCM.
   private enum Registration: String, CaseIterable, Sendable {
     case token, fid
   }
@@ -55,7 +55,7 @@ extension FCMStandIn {
       ? nil : "must be 11 or more letters, ':', then 100 or more (letters, digits, '-', '_')"
   }
 
-  /// Another installation, registered in the way of the old one: by its token or by its id.
+  /// The handle of another installation, registered like the old one: by its token or by its id.
   func freshText(after old: NamedHandle?, _ generator: inout SeededGenerator) -> String {
     let fid = FCMToken.installationID(&generator)
     let isByID = old.map { FCMToken.isInstallationID($0.text) } ?? false
@@ -112,7 +112,7 @@ extension FCMStandIn {
   }
 
   /// Registers a device by its installation id or by a new token, as its app would; the other
-  /// registration ends. An id comes back with the same letters.
+  /// registration ends. An id is returned in the same letter case.
   private static func register(
     _ index: Int, by registration: Registration, in state: inout EmulatorState
   ) throws(ControlError) {
@@ -207,7 +207,7 @@ extension FCMStandIn {
   }
 
   /// `serviceAccounts` are disabled, enabled, or added (those with a `publicKeyPem`);
-  /// `revokeTokens` ends all access tokens.
+  /// `revokeTokens` revokes all access tokens.
   static let changeableMembers = ["serviceAccounts", "revokeTokens", "packageName"]
 
   func change(_ app: inout App, _ body: JSONReader) throws(ControlError) {
@@ -251,8 +251,8 @@ extension FCMStandIn {
 }
 
 extension EmulatorAddresses {
-  /// Where access tokens are handed out: over HTTP/1.1, for many a client fetches them so whatever
-  /// it sends messages with.
+  /// The URL that issues access tokens: over HTTP/1.1, because many clients fetch them that way,
+  /// whatever they use for messages.
   fileprivate var fcmTokenURI: String { (origins(.fcm).last ?? "") + "/token" }
 }
 
@@ -295,12 +295,13 @@ extension EmulatorServer {
     package let privateKeyID: String
     /// PEM PKCS#8.
     package let privateKey: String
-    /// Where messages go, and where access tokens come from.
+    /// The URLs of the send endpoint and of the token service.
     package let endpoint: String
     package let tokenURI: String
   }
 
-  /// The project of this id with an account whose key the emulator made; both are made if need be.
+  /// The project with this id, and an account whose key the emulator made; both are made if
+  /// necessary.
   ///
   /// - Throws: `ControlError` in words for people; `EmulatorError` before the start.
   package func firebaseProject(_ projectID: String = "demo-project") throws -> FirebaseProject {

@@ -12,7 +12,7 @@ struct FCMMessage: Sendable {
 
   let target: Target
   let isValidateOnly: Bool
-  /// The message without its target, as the app gets it.
+  /// The message without its target, as the app receives it.
   let payload: [UInt8]
   let collapseKey: String?
   let isHighPriority: Bool
@@ -20,7 +20,7 @@ struct FCMMessage: Sendable {
   let timeToLive: Int64?
   let restrictedPackage: String?
 
-  /// Bytes of data, notification and the platforms' parts.
+  /// Maximum size of data, notification and the platforms' parts in bytes.
   static let limit = 4096
   /// The longest `ttl` in ms: 28 days, which is the default too.
   static let longestTTL: Int64 = 2_419_200_000
@@ -69,7 +69,7 @@ struct FCMMessage: Sendable {
     payload = JSON.object(rest).bytes
   }
 
-  /// The device that is named; `nil` for a topic.
+  /// The named device; `nil` for a topic.
   var handle: String? {
     switch target {
     case .token(let handle), .fid(let handle): handle
@@ -88,7 +88,7 @@ struct FCMMessage: Sendable {
     }
   }
 
-  /// Exactly one target.
+  /// Requires exactly one target.
   private static func target(_ message: JSON) throws(FCMRefusal) -> Target {
     let given = targets.compactMap { name in message.field(name).map { (name, $0) } }
     guard let (name, value) = given.first else {
@@ -110,7 +110,7 @@ struct FCMMessage: Sendable {
     }
   }
 
-  /// The members of the message and their values.
+  /// Checks the members of the message and their values.
   private static func checkFields(_ message: JSON) throws(FCMRefusal) {
     var violations: [FCMRefusal.Violation] = []
     FCMField.message.check(message, at: "message", into: &violations)
@@ -131,12 +131,12 @@ struct FCMMessage: Sendable {
     }
   }
 
-  /// Names that FCM keeps for itself.
+  /// Whether FCM reserves a name.
   private static func isReserved(_ name: String) -> Bool {
     name == "from" || name == "message_type" || name.hasPrefix("google") || name.hasPrefix("gcm")
   }
 
-  /// The size of `data`, `notification` and the parts of platforms.
+  /// Checks the size of `data`, `notification` and the platforms' parts.
   private static func checkSize(_ message: JSON) throws(FCMRefusal) {
     let counted = ["data", "notification", "android", "webpush", "apns"]
     let size = counted.reduce(0) { $0 + (message.field($1)?.bytes.count ?? 0) }

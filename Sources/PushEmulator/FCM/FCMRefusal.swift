@@ -1,10 +1,10 @@
 import HTTP2
 
-/// Why FCM does not take a message: the error as its API writes it
-/// (docs/protocol/push-services/fcm.md, section 4).
+/// An error of FCM for a message, in the form of its API (docs/protocol/push-services/fcm.md,
+/// section 4).
 struct FCMRefusal: Error, Sendable, Equatable {
   let status: Int
-  /// The canonical code that goes with the HTTP status.
+  /// The canonical code of the HTTP status.
   let word: String
   let message: String
   /// `FcmError.errorCode`; `nil` for an error of Google's front end.
@@ -62,8 +62,8 @@ struct FCMRefusal: Error, Sendable, Equatable {
     }
   }
 
-  /// The error of a `reply` fault: its reason is FCM's code or the canonical one; without a reason
-  /// it is what FCM says most often with the status.
+  /// The error of a `reply` fault: its reason is FCM's code or the canonical one; without a reason,
+  /// the most frequent one with the status.
   init(fault status: Int, reason: String?) {
     self.status = status
     word = Self.word(for: status)
@@ -92,7 +92,7 @@ struct FCMRefusal: Error, Sendable, Equatable {
     self.retryAfter = retryAfter
   }
 
-  /// What journal and statistics call it.
+  /// The name in journal and statistics.
   var reason: String { code ?? word }
 
   var response: HTTP2ServerResponse {

@@ -6,7 +6,7 @@ import Wire
 /// - SeeAlso: <https://firebase.google.com/docs/reference/fcm/rest/v1/projects.messages>
 indirect enum FCMField: Sendable {
   case text, flag, whole, number, duration, timestamp
-  /// One of these words, in any case.
+  /// One of these words, in any letter case.
   case word([String])
   case list(FCMField)
   /// Any names, values of one type.
@@ -61,7 +61,7 @@ indirect enum FCMField: Sendable {
     "fcm_options": .object(["link": .text, "analytics_label": .text]),
   ])
 
-  /// What proto JSON calls the type in its complaints.
+  /// The name of the type in proto JSON's error messages.
   private var typeName: String {
     switch self {
     case .text: "TYPE_STRING"
@@ -77,11 +77,11 @@ indirect enum FCMField: Sendable {
     }
   }
 
-  /// Collects what is wrong with a value.
+  /// Collects the violations of a value.
   ///
-  /// - Parameter path: Where it stands, for example `message.android`.
+  /// - Parameter path: The path of the value, for example `message.android`.
   func check(_ value: JSON, at path: String, into violations: inout [FCMRefusal.Violation]) {
-    // In proto JSON null stands for a field that is not there.
+    // In proto JSON null means an absent field.
     if value == .null { return }
     switch (self, value) {
     case (.text, .string), (.flag, .bool), (.anything, .object), (.number, .int),
@@ -140,7 +140,7 @@ struct FCMDuration: Sendable, Equatable {
 }
 
 extension String {
-  /// `collapseKey` as `collapse_key`: proto JSON takes both spellings.
+  /// `collapseKey` as `collapse_key`: proto JSON accepts both spellings.
   var snakeCase: String {
     guard utf8.contains(where: { $0 >= UInt8(ascii: "A") && $0 <= UInt8(ascii: "Z") })
     else { return self }
@@ -157,8 +157,7 @@ extension String {
 }
 
 extension JSON {
-  /// An object's member by its name in snake case, whichever way it is spelt; `nil` for none or
-  /// null.
+  /// An object's member by its name in snake case, in either spelling; `nil` for none or null.
   func field(_ name: String) -> JSON? {
     guard
       let value = members?.first(where: { $0.name == name || $0.name.snakeCase == name })?.value,

@@ -9,17 +9,18 @@ extension EmulatorListener {
   package static let fcmHTTP1 = Self(.fcm, port: 9451)
 }
 
-/// How strict the FCM stand-in is (docs/protocol/emulator.md, section 5).
+/// The strictness of the FCM stand-in (docs/protocol/emulator.md, section 5).
 package struct FCMOptions: Sendable {
   /// Seconds that an assertion's `iat` may lie ahead of the clock.
   package var oauthSkew: Int64 = 300
-  /// What `aud` of an assertion may be beside the stand-in's own token URLs.
+  /// Values of an assertion's `aud` that are accepted besides the stand-in's own token URLs.
   package var tokenAudiences = ["https://oauth2.googleapis.com/token"]
-  /// Seconds that an access token is good for.
+  /// Lifetime of an access token in seconds.
   package var tokenLifetime: Int64 = 3599
-  /// Whether a device may have 240 messages a minute and 5000 an hour only.
+  /// Whether a device is limited to 240 messages a minute and 5000 an hour.
   package var perDeviceRate = false
-  /// Whether a device may have 20 collapsible messages at once and one in 3 minutes after.
+  /// Whether a device is limited to 20 collapsible messages at once and one in 3 minutes after
+  /// that.
   package var collapsibleRate = false
   /// Messages per minute and project; `nil` switches the limit off. The real one is 600 000.
   package var projectRate: Double?
@@ -27,16 +28,17 @@ package struct FCMOptions: Sendable {
   package init() {}
 }
 
-/// How much FCM keeps for a device that is offline (docs/protocol/push-services/fcm.md, section 5).
+/// FCM's storage limits for a device that is offline (docs/protocol/push-services/fcm.md, section
+/// 5).
 enum FCMShelves {
-  /// 100 messages; one more and all are gone.
+  /// 100 messages; one more, and all are discarded.
   static let others = Shelf(number: 0, limit: 100, overflow: .dropsAll)
   /// The newest message of each of 4 collapse keys.
   static let collapsible = Shelf(number: 1, limit: 4, overflow: .dropsOldest)
 }
 
 /// FCM HTTP v1 and Google's token endpoint (docs/protocol/emulator.md, section 5). The emulator's
-/// lock guards what it knows; see `StandIn`.
+/// lock guards its state; see `StandIn`.
 final class FCMStandIn: NamedStandIn, @unchecked Sendable {
   static let service = PushService.fcm
   static let listeners: [EmulatorListener] = [.fcm, .fcmHTTP1]
@@ -48,7 +50,7 @@ final class FCMStandIn: NamedStandIn, @unchecked Sendable {
   private let tokenWord = ServiceWord(.fcm, ofTokens: true)
   var apps = AppTable<App>()
   private var tokens = AccessTokens()
-  /// By device; those that were sent to while a limit was on.
+  /// Rates by device, for devices that were sent to while a limit was on.
   private var deviceRates: [Int: DeviceRate] = [:]
   private var projectRates = RateTable<UInt32>()
 
@@ -81,9 +83,9 @@ final class FCMStandIn: NamedStandIn, @unchecked Sendable {
     /// The bearer token.
     var bearer: String?
     var contentType: String?
-    /// At the token endpoint.
+    /// The form, at the token endpoint.
     var form = FormFields([])
-    /// At the send endpoint.
+    /// The message, at the send endpoint.
     var message: Result<FCMMessage, FCMRefusal>?
   }
 
@@ -107,7 +109,7 @@ final class FCMStandIn: NamedStandIn, @unchecked Sendable {
     return reading
   }
 
-  /// `/token`, or `/v1/projects/{p}/messages:send`; a query does not matter.
+  /// `/token`, or `/v1/projects/{p}/messages:send`; a query is ignored.
   private static func path(_ text: String) -> Reading.Path {
     let path = text.prefix { $0 != "?" }
     if path == "/token" { return .token }
@@ -128,7 +130,7 @@ final class FCMStandIn: NamedStandIn, @unchecked Sendable {
     var subject = ServiceSubject(word: word, app: apps.named(project)?.number)
     if case .success(let message) = reading.message, let token = message.handle {
       subject.handle = token
-      // The device's own app, should another project's credential be used.
+      // The device's own app, in case another project's credential is used.
       subject.app = app(ofHandle: token, in: state) ?? subject.app
     }
     subject.credential = reading.bearer.flatMap {
@@ -182,7 +184,7 @@ final class FCMStandIn: NamedStandIn, @unchecked Sendable {
 
   // MARK: Messages
 
-  /// Takes a message, from the first check to the store (docs/protocol/emulator.md, section 5.2).
+  /// Handles a message, from the first check to the store (docs/protocol/emulator.md, section 5.2).
   private func send(
     _ reading: Reading, now: Int64, credential: inout Journal.Credential,
     in state: inout EmulatorState
@@ -213,7 +215,7 @@ final class FCMStandIn: NamedStandIn, @unchecked Sendable {
     return accepted
   }
 
-  /// Who is asking, and for which project.
+  /// Authenticates the sender for a project.
   private func app(
     _ reading: Reading, project: String, now: Int64, credential: inout Journal.Credential
   ) throws(FCMRefusal) -> App {
@@ -234,7 +236,7 @@ final class FCMStandIn: NamedStandIn, @unchecked Sendable {
     return app
   }
 
-  /// The message: members, target, values, size.
+  /// Checks the message: members, target, values, size.
   private func message(_ reading: Reading) throws(FCMRefusal) -> FCMMessage {
     guard let message = reading.message else {
       throw .badRequest("message", "Invalid value at 'message': a message is required.")
@@ -242,8 +244,9 @@ final class FCMStandIn: NamedStandIn, @unchecked Sendable {
     return try message.get()
   }
 
-  /// The device that the target names. A device is registered by its token or by its installation
-  /// id, and has the other no more; `token` takes an id too, for the time of the transition.
+  /// The device that the target names. A device is registered either by its token or by its
+  /// installation id, and no longer has the other; `token` also accepts an id during the
+  /// transition.
   private func device(
     of app: App, _ message: FCMMessage, now: Int64, in state: EmulatorState
   ) throws(FCMRefusal) -> Int {
@@ -283,8 +286,8 @@ final class FCMStandIn: NamedStandIn, @unchecked Sendable {
     return found.device
   }
 
-  /// Whether the message is within the limits that are on (docs/protocol/push-services/fcm.md,
-  /// section 5).
+  /// Whether the message is within the enabled limits (docs/protocol/push-services/fcm.md, section
+  /// 5).
   private func isWithinRates(
     device: Int, app: UInt32, isCollapsible: Bool, now: Int64
   ) -> Bool {
@@ -360,7 +363,7 @@ final class FCMStandIn: NamedStandIn, @unchecked Sendable {
     return answer
   }
 
-  /// The checks, in their order.
+  /// Runs the checks in order.
   private func client(
     _ reading: Reading, now: Int64, in state: EmulatorState
   ) throws(TokenRefusal) -> (app: UInt32, client: String, scopes: [String]) {
@@ -382,7 +385,7 @@ final class FCMStandIn: NamedStandIn, @unchecked Sendable {
     guard text.split(separator: ".", omittingEmptySubsequences: false).count == 3 else {
       throw .init(400, "invalid_request", "Assertion is not a JWT")
     }
-    // Far more than any real assertion: nothing longer is worth decoding.
+    // Far longer than any real assertion; anything longer is not decoded.
     guard text.utf8.count <= 16_384, let assertion = try? CompactJWS(text) else {
       throw .init(400, "invalid_grant", "Invalid JWT")
     }

@@ -1,10 +1,10 @@
 import Foundation
 
-/// What a fault does (docs/protocol/emulator.md, section 2.6, table).
+/// The effect of a fault (docs/protocol/emulator.md, section 2.6, table).
 enum FaultAction: Sendable {
   case latency(Latency)
   case reply(Reply)
-  /// Status and its share of all requests, from 0 to 1 in sum.
+  /// Statuses with their share of all requests, from 0 to 1 in sum.
   case errorRate([(status: Int, rate: Double)])
   case throttle(Throttle)
   case goAway(GoAway)
@@ -13,30 +13,30 @@ enum FaultAction: Sendable {
   case settings(maxConcurrentStreams: Int?, initialWindowSize: Int?)
   /// A TCP reset.
   case reset(at: Moment)
-  /// An orderly end of the connection.
+  /// An orderly close of the connection.
   case close(at: Moment)
   /// The connection stays open and silent.
   case stall(at: Moment)
-  /// So many bytes of the answer's body are sent.
+  /// Only so many bytes of the reply's body are sent.
   case truncate(bytes: Int)
-  /// The answer's body is no JSON and says so.
+  /// The reply's body is not JSON.
   case garbage
   /// The TLS handshake fails with this alert (RFC 8446, section 6).
   case tlsAlert(UInt8)
   /// The listeners are closed while the rule holds.
   case refuse
 
-  /// How far a connection or a request gets.
+  /// The progress of a connection or a request at which a fault applies.
   enum Moment: String, CaseIterable, Sendable {
     case accept, headers, body, reply
   }
 
   struct Reply: Sendable {
     var status: Int
-    /// The service's word; `nil` takes the usual one for the status.
+    /// The service's word; `nil` means the usual one for the status.
     var reason: String?
     var headers: [(name: String, value: String)] = []
-    /// `nil` makes one in the service's own form.
+    /// `nil` means a body in the service's own form.
     var body: String?
   }
 
@@ -44,7 +44,7 @@ enum FaultAction: Sendable {
     enum Scope: String, CaseIterable, Sendable {
       case handle, credential, connection, global
     }
-    /// A second.
+    /// Requests per second.
     var rate: Double
     var burst: Double
     var scope: Scope
@@ -54,7 +54,7 @@ enum FaultAction: Sendable {
 
   struct GoAway: Sendable {
     enum Last: String, CaseIterable, Sendable {
-      /// The request's own stream: it is processed and answered.
+      /// The request's own stream: it is processed and gets a reply.
       case seen
       /// The stream before it.
       case previous
@@ -64,13 +64,13 @@ enum FaultAction: Sendable {
     /// Sent as `{"reason":"..."}`.
     var reason: String?
     var last: Last
-    /// From GOAWAY to the end of the connection, in ms.
+    /// Time from GOAWAY to the end of the connection, in ms.
     var graceMilliseconds: Int
-    /// Requests that the connection may have before.
+    /// Number of requests that the connection may have before.
     var afterRequests: Int
   }
 
-  /// The rule's place in the course of a connection.
+  /// The moment in the course of a connection at which it applies.
   var moment: Moment {
     switch self {
     case .reset(let at), .close(let at), .stall(let at): at
@@ -80,14 +80,14 @@ enum FaultAction: Sendable {
   }
 }
 
-/// How long an answer is delayed.
+/// The delay of a reply.
 enum Latency: Sendable, Equatable {
   case fixed(milliseconds: Double)
   case uniform(from: Double, to: Double)
   /// Log-normal, by its median and its 99th percentile in ms.
   case logNormal(p50: Double, p99: Double)
 
-  /// Longest delay in ms: a rule may not hold answers forever.
+  /// Maximum delay in ms: a rule must not hold replies forever.
   static let longest = 600_000.0
 
   func milliseconds(_ generator: inout SeededGenerator) -> Double {

@@ -3,7 +3,7 @@ import Wire
 extension FaultRule {
   /// Reads the body of `POST /v1/faults` (docs/protocol/emulator.md, section 2.6).
   ///
-  /// - Parameter app: Looks an app id up; throws when there is none.
+  /// - Parameter app: Looks up an app id; throws when there is none.
   init(
     _ json: JSON, app: (String) throws(ControlError) -> UInt32
   ) throws(ControlError) {

@@ -1,9 +1,9 @@
 /// One rule of fault injection (docs/protocol/emulator.md, section 2.6), with its own counters.
 struct FaultRule: Sendable {
-  /// What a request must be like; `nil` fits all.
+  /// The conditions on a request; `nil` matches all.
   struct Match: Sendable {
     var app: UInt32?
-    /// As text, compared without regard to case.
+    /// The handle as text, compared without regard to case.
     var handle: String?
     var connection: Int?
     var pathPrefix: String?
@@ -11,10 +11,10 @@ struct FaultRule: Sendable {
     var isOfConnections: Bool { app == nil && handle == nil && pathPrefix == nil }
   }
 
-  /// How often and when.
+  /// The frequency and time of a rule.
   struct When: Sendable {
     var probability = 1.0
-    /// Every n-th match, beginning with the n-th.
+    /// Every n-th match, starting with the n-th.
     var every: Int?
     /// The first n matches only.
     var first: Int?
@@ -29,13 +29,13 @@ struct FaultRule: Sendable {
     }
   }
 
-  /// Before: the service does nothing with the message. After: it does all, then the answer is
-  /// spoilt.
+  /// Before: the service does not process the message. After: it processes it, then the reply is
+  /// replaced.
   enum Stage: String, CaseIterable, Sendable {
     case before, after
   }
 
-  /// Given by the book.
+  /// Assigned by the fault book.
   fileprivate(set) var number = 0
   /// `nil` for all.
   var service: ServiceWord?
@@ -43,16 +43,16 @@ struct FaultRule: Sendable {
   var when = When()
   var stage = Stage.before
   let action: FaultAction
-  /// The rule as it was asked for, to be shown again.
+  /// The rule as requested, for display.
   let json: JSON
   private(set) var matched = 0
   private(set) var fired = 0
-  /// Of a throttle, one for each thing it is counted by.
+  /// Rate limits of a throttle, one for each counted key.
   var buckets = RateTable<String>()
 
   var id: String { "fault-\(number)" }
 
-  /// Counts a match and throws the dice.
+  /// Counts a match and draws at random.
   mutating func fires(_ generator: inout SeededGenerator) -> Bool {
     matched += 1
     if let first = when.first, matched > first { return false }
@@ -64,7 +64,7 @@ struct FaultRule: Sendable {
   }
 }
 
-/// What a rule is matched against.
+/// The properties that a rule is matched against.
 struct FaultSubject: Sendable {
   let service: ServiceSubject
   let connection: Int
@@ -94,12 +94,12 @@ struct FaultSubject: Sendable {
   }
 }
 
-/// All fault rules in order of creation, and the decision they come to.
+/// All fault rules in order of creation, and the decision for a request.
 struct FaultBook: Sendable {
   private(set) var rules: [FaultRule] = []
   private var lastNumber = 0
 
-  /// What the rules make of a request.
+  /// The result of the rules for a request.
   struct Decision: Sendable {
     /// Delay of the answer in ms.
     var latency = 0.0
@@ -114,7 +114,7 @@ struct FaultBook: Sendable {
 
   var isEmpty: Bool { rules.isEmpty }
 
-  /// Whether any rule is about this moment: spares the work for all others.
+  /// Whether any rule applies at this moment; otherwise the work is skipped.
   func concerns(_ moment: FaultAction.Moment) -> Bool {
     rules.contains { $0.action.moment == moment }
   }
@@ -144,7 +144,7 @@ struct FaultBook: Sendable {
     }
   }
 
-  /// Tries the rules in order: delays add up, the first other rule that fires wins.
+  /// Evaluates the rules in order: delays add up, and the first other rule that fires wins.
   mutating func decide(
     _ subject: FaultSubject, at moments: [FaultAction.Moment], now: Int64,
     generator: inout SeededGenerator
@@ -169,7 +169,7 @@ struct FaultBook: Sendable {
     return decision
   }
 
-  /// What the rule does this time; a shorthand becomes the reply it stands for.
+  /// The action of the rule this time; a shorthand is expanded to its reply.
   private mutating func fire(
     _ index: Int, _ subject: FaultSubject, now: Int64, generator: inout SeededGenerator
   ) -> FaultAction? {

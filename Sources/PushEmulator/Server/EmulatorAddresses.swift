@@ -1,19 +1,19 @@
-/// Where a running emulator can be reached. Base URLs have no slash at their end.
+/// The addresses of a running emulator. Base URLs have no trailing slash.
 package struct EmulatorAddresses: Sendable, Equatable {
-  /// Of the control API.
+  /// The URL of the control API.
   package private(set) var control = ""
-  /// The authority to trust, PEM.
+  /// The authority to trust, as PEM.
   package private(set) var authorityPEM = ""
-  /// The same as a file, when there is one.
+  /// The same certificate as a file, if there is one.
   package private(set) var authorityFile: String?
   private var urls: [EmulatorListener: String] = [:]
-  /// By service; one over HTTP/1.1 comes after that over HTTP/2.
+  /// Origins by service; one over HTTP/1.1 comes after that over HTTP/2.
   private var origins: [PushService: [String]] = [:]
 
   init() {}
 
   /// - Parameters:
-  ///   - ports: As bound.
+  ///   - ports: The bound ports.
   ///   - isSecure: Whether services other than APNs speak TLS.
   init(
     control: String, ports: [EmulatorListener: UInt16], isSecure: Bool, authorityPEM: String,
@@ -39,18 +39,18 @@ package struct EmulatorAddresses: Sendable, Equatable {
   package var apnsChannelsProduction: String { self[.apnsChannelsProduction] }
   package var apnsChannelsSandbox: String { self[.apnsChannelsSandbox] }
 
-  /// Of all services but APNs.
+  /// The URLs of all services except APNs.
   package var services: [EmulatorListener: String] { urls.filter { $0.key.service != .apns } }
 
   // MARK: For the services
 
   func origins(_ service: PushService) -> [String] { origins[service] ?? [] }
 
-  /// The one to hand out.
+  /// The preferred origin.
   func origin(_ service: PushService) -> String { origins[service]?.first ?? "" }
 
-  /// Whether a client that named this origin meant the service: one of its own, by any of this
-  /// machine's names.
+  /// Whether a client that named this origin meant the service: one of its own, under any name of
+  /// this machine.
   func isOwn(_ origin: String, of service: PushService) -> Bool {
     origins(service).contains { own in
       origin == own || origin == own.replacing("//127.0.0.1:", with: "//localhost:")

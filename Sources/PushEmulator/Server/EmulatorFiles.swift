@@ -1,9 +1,9 @@
 import Cryptography
 import Foundation
 
-/// The emulator's certificate authority, made or taken from an earlier run.
+/// The emulator's certificate authority, newly made or from an earlier run.
 enum EmulatorAuthority {
-  /// - Parameter directory: `nil` makes one that is not kept.
+  /// - Parameter directory: `nil` makes an authority that is not saved.
   /// - Returns: The authority, and the file with its certificate.
   static func load(
     directory: String?
@@ -37,7 +37,7 @@ enum EmulatorAuthority {
   }
 }
 
-/// The emulator's state file: read at the start, written when apps or devices have changed and at
+/// The emulator's state file: read at the start, written after changes of apps or devices and at
 /// the end.
 struct StateFile: Sendable {
   let path: String
@@ -69,7 +69,7 @@ struct StateFile: Sendable {
   }
 }
 
-/// Files that hold keys: written whole or not at all, readable by their owner only.
+/// Writes files that contain keys: atomically, and readable by their owner only.
 enum PrivateFile {
   static func read(_ path: String) throws(EmulatorError) -> Data? {
     guard FileManager.default.fileExists(atPath: path) else { return nil }

@@ -1,22 +1,23 @@
-/// How the emulator is started. The defaults are those of docs/protocol/emulator.md, section 1.
+/// Options at the emulator's start. The defaults are those of docs/protocol/emulator.md, section 1.
 package struct EmulatorOptions: Sendable {
   /// A loopback address or `localhost`; others are refused without `allowsRemoteClients`, because
   /// the control API hands out keys to anyone who asks.
   package var host = "127.0.0.1"
   package var allowsRemoteClients = false
-  /// 0 picks a free port; so with the other ports.
+  /// 0 picks a free port, as with the other ports.
   package var controlPort: UInt16 = 9400
   /// The services' ports, where they differ from `EmulatorListener.standardPort`.
   package var ports: [EmulatorListener: UInt16] = [:]
   /// Whether the services other than APNs speak TLS. Without it they all speak plain HTTP/1.1, for
   /// simple clients.
   package var tls = true
-  /// Where the certificate authority is kept (`ca.pem`, `ca-key.pem`), so that clients trust the
-  /// next run too; `nil` makes one for this run.
+  /// The directory of the certificate authority (`ca.pem`, `ca-key.pem`), so that clients also
+  /// trust the next run; `nil` makes one for this run.
   package var authorityDirectory: String?
-  /// PEM certificates that client certificates may chain to, beside the emulator's own authority.
+  /// PEM certificates that client certificates may chain to, in addition to the emulator's own
+  /// authority.
   package var clientAuthoritiesPEM = ""
-  /// Where apps, devices and their recent history are kept between runs; `nil` keeps nothing.
+  /// The file that keeps apps, devices and their recent history between runs; `nil` keeps nothing.
   package var stateFile: String?
   /// The same seed gives the same ids.
   package var seed: UInt64 = 1
@@ -24,32 +25,33 @@ package struct EmulatorOptions: Sendable {
   package var fcm = FCMOptions()
   package var webPush = WebPushOptions()
   package var wns = WNSOptions()
-  /// Of ADM, Baidu and Xiaomi.
+  /// The options of ADM, Baidu and Xiaomi.
   package var others = OtherServicesOptions()
   /// Whether requests are kept for `GET /v1/requests` (the last 100 000).
   package var journal = true
-  /// Memory for these, in bytes and roughly.
+  /// Approximate memory for the journal, in bytes.
   package var journalBytes = 64 << 20
-  /// Events kept per device, and memory for them.
+  /// Number of events kept per device.
   package var eventsPerDevice = 1000
   package var bytesPerDevice = DeviceTable.Limits().bytesPerDevice
-  /// Memory for the events of all devices, in bytes and roughly.
+  /// Approximate memory for the events of all devices, in bytes.
   package var historyBytes = DeviceTable.Limits().historyBytes
-  /// Memory for the messages that wait for all devices, in bytes and roughly.
+  /// Approximate memory for the messages waiting for all devices, in bytes.
   package var waitingBytes = DeviceTable.Limits().waitingBytes
-  /// Starts with a clock that stands still at this time, in ms since the Unix epoch.
+  /// Starts with a stopped clock at this time, in ms since the Unix epoch.
   package var manualClock: Int64?
-  /// Between two comment lines of a quiet event stream.
+  /// Pause between two comment lines of an idle event stream.
   package var heartbeat = Duration.seconds(15)
-  /// How long an event stream's reader may not read before its device counts as offline.
+  /// Time for which an event stream's reader may stop reading before its device counts as offline.
   package var streamStallTimeout = Duration.seconds(5)
 
-  /// Told when the state file cannot be written; the next change, and the end, try again.
+  /// Called when the state file cannot be written; it is retried after the next change, and at the
+  /// end.
   package var onProblem: @Sendable (EmulatorError) -> Void = { _ in }
 
   package init() {}
 
-  /// All ports free ones, for tests and for several emulators on one machine.
+  /// Uses free ports for everything, for tests and for several emulators on one machine.
   package static var onFreePorts: EmulatorOptions {
     var options = EmulatorOptions()
     options.controlPort = 0
@@ -73,10 +75,10 @@ package struct EmulatorOptions: Sendable {
   }
 }
 
-/// Why the emulator did not start; the HTTP servers' own errors name the address they could not
-/// have.
+/// The reasons for which the emulator does not start; errors of the HTTP servers name the address
+/// that they could not bind.
 package enum EmulatorError: Error, Equatable, CustomStringConvertible {
-  /// The host is not this machine's own, and remote clients were not allowed.
+  /// The host is not a loopback address, and remote clients were not allowed.
   case notLoopback(host: String)
   /// A file of the emulator cannot be read or written, or holds something else.
   case file(path: String, reason: String)
@@ -92,10 +94,10 @@ package enum EmulatorError: Error, Equatable, CustomStringConvertible {
   }
 }
 
-/// How ADM, Baidu and Xiaomi are played (docs/protocol/emulator.md, section 8). Rates are messages
-/// per second; `nil` switches a limit off.
+/// The behaviour of the stand-ins for ADM, Baidu and Xiaomi (docs/protocol/emulator.md, section 8).
+/// Rates are messages per second; `nil` switches a limit off.
 package struct OtherServicesOptions: Sendable {
-  /// Seconds that an access token of ADM is good for.
+  /// Lifetime of an access token of ADM in seconds.
   package var admTokenLifetime: Int64 = 3600
   /// Per client.
   package var admRate: Double?
@@ -103,7 +105,7 @@ package struct OtherServicesOptions: Sendable {
   package var baiduRate: Double?
   /// Per app.
   package var xiaomiRate: Double?
-  /// Messages to devices that an app of Xiaomi may send between two midnights in China.
+  /// Maximum number of messages to devices from an app of Xiaomi between two midnights in China.
   package var xiaomiDailyQuota: Int?
 
   package init() {}

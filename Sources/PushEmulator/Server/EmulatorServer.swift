@@ -12,7 +12,7 @@ package final class EmulatorServer: Sendable {
 
   package init(_ options: EmulatorOptions = EmulatorOptions()) { self.options = options }
 
-  /// Everything that lives between start and stop.
+  /// Everything that exists between start and stop.
   private struct Running: Sendable {
     let core: EmulatorCore
     let listeners: ServiceListeners
@@ -23,7 +23,7 @@ package final class EmulatorServer: Sendable {
     let addresses: EmulatorAddresses
   }
 
-  /// Starts all listeners. Starting twice gives the same addresses.
+  /// Starts all listeners. A second call returns the same addresses.
   ///
   /// - Throws: `EmulatorError`, `HTTP2ServerError`, `HTTPListenerError` or `CryptographyError`,
   ///   each with a text for people; nothing is left running.
@@ -59,7 +59,7 @@ package final class EmulatorServer: Sendable {
         control: control, ports: listeners.ports, isSecure: options.tls,
         authorityPEM: authority.certificate.pem, authorityFile: authorityFile)
     }
-    // The services are asked from now on.
+    // The services accept requests from now on.
     core.withState { $0.addresses = addresses(control: "") }
     let api = ControlAPI(
       core: core, authority: authority.certificate.pem,
@@ -99,7 +99,7 @@ package final class EmulatorServer: Sendable {
 
   // MARK: For callers in the same process
 
-  /// Asks the control API without going over a socket; not for event streams.
+  /// Calls the control API without a socket; not for event streams.
   ///
   /// - Parameters:
   ///   - method: For example `POST`.
@@ -116,20 +116,20 @@ package final class EmulatorServer: Sendable {
   }
 
   /// Issues the certificate of a server on this machine (`localhost`, `127.0.0.1`, `::1`) that
-  /// anyone who trusts the emulator's authority also trusts.
+  /// clients which trust the emulator's authority also trust.
   package func issueForLocalhost(at now: Date) throws -> CertificateIdentity {
     guard let authority = running.withLock({ $0?.authority }) else { throw Self.notRunning }
     return try authority.issueForLocalhost(at: now)
   }
 
-  /// A push that a virtual device has been shown.
+  /// A push that was shown on a virtual device.
   package struct ShownPush: Sendable {
     /// The push's `apns-id`: a repeat of the same push carries the same.
     package let id: String
     package let payload: [UInt8]
   }
 
-  /// What the history of a device still holds of what it was shown, oldest first
+  /// The pushes shown on a device that its history still contains, oldest first
   /// (``EmulatorOptions/eventsPerDevice``, ``EmulatorOptions/historyBytes``).
   package func pushes(shownOn device: VirtualDevice) throws -> [ShownPush] {
     try core().withState { state in
@@ -143,7 +143,7 @@ package final class EmulatorServer: Sendable {
     }
   }
 
-  /// Requests that the services have answered or let go unanswered, since the start.
+  /// Number of requests that the services have received since the start, with or without a reply.
   package func requestCount() throws -> Int { try core().withState { $0.statistics.requests } }
 
   func core() throws -> EmulatorCore {
@@ -151,8 +151,8 @@ package final class EmulatorServer: Sendable {
     return core
   }
 
-  /// Runs a body that a service's own folder adds for callers in this process: the control API
-  /// tells private keys once only.
+  /// Runs a body from a service's own folder for callers in this process, because the control API
+  /// shows private keys only once.
   func with<Service: StandIn, Result: Sendable>(
     _ type: Service.Type, _ body: (Service, inout EmulatorState) throws -> Result
   ) throws -> Result {
@@ -167,8 +167,8 @@ package final class EmulatorServer: Sendable {
   }
 }
 
-/// What happens by itself while the emulator runs: due expirations, idle connections, faults that
-/// begin or end, and the state file.
+/// Background work while the emulator runs: due expirations, idle connections, faults that begin or
+/// end, and the state file.
 struct Housekeeping: Sendable {
   let core: EmulatorCore
   let listeners: ServiceListeners
@@ -177,13 +177,13 @@ struct Housekeeping: Sendable {
   let savedRevision: Int
   let onProblem: @Sendable (EmulatorError) -> Void
 
-  /// Between two looks at the clock: stored messages must come within a second of their time. The
-  /// second while nobody asks for anything.
+  /// Pauses between two checks of the clock: stored messages must be delivered within a second of
+  /// their time. The second one applies while there are no requests.
   private static let intervals = (
     busy: Duration.milliseconds(100), quiet: Duration.milliseconds(900)
   )
 
-  /// Runs until it is cancelled, then saves a last time.
+  /// Runs until it is cancelled, then saves once more.
   func run() async {
     var savedRevision = savedRevision
     var round = 0
@@ -203,15 +203,14 @@ struct Housekeeping: Sendable {
       guard round % 5 == 0, let (snapshot, revision) = snapshot(since: savedRevision) else {
         continue
       }
-      // A failure is not tried again until something changes: a full disk would be reported
-      // forever.
+      // A failure is not retried until something changes: a full disk would be reported forever.
       savedRevision = revision
       save(snapshot)
     }
     if let (snapshot, _) = snapshot(since: nil) { save(snapshot) }
   }
 
-  /// - Parameter revision: Nothing has to be saved if the state is still at it.
+  /// - Parameter revision: Nothing needs saving if the state is still at this revision.
   private func snapshot(since revision: Int?) -> (Snapshot, revision: Int)? {
     guard stateFile != nil else { return nil }
     return core.withState { $0.revision == revision ? nil : (Snapshot($0), $0.revision) }

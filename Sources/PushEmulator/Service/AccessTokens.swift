@@ -7,7 +7,8 @@ struct ClientCredentials: Sendable {
   let secret: String
   let scope: String
 
-  /// Checks form, grant type and that all fields are there; the values are the service's to judge.
+  /// Checks form, grant type and that all fields are present; their values are checked by the
+  /// service.
   init(_ request: PlainRequest) throws(TokenRefusal) {
     guard let form = request.form else {
       throw .init(400, "invalid_request", "the request must be a form")
@@ -40,11 +41,11 @@ extension TokenRefusal {
     400, "invalid_scope", "the scope is not that of this service")
 }
 
-/// The access tokens that a service has handed out.
+/// The access tokens that a service has issued.
 struct AccessTokens: Sendable {
   struct Token: Sendable {
     let app: UInt32
-    /// What the client is called.
+    /// The client's id.
     let clientID: String
     let scopes: [String]
     /// In ms since the Unix epoch.
@@ -53,7 +54,7 @@ struct AccessTokens: Sendable {
 
   private var tokens: [String: Token] = [:]
 
-  /// Most that are remembered; the expired go first, then all.
+  /// Maximum number of remembered tokens; beyond it the expired ones are removed first, then all.
   private static let capacity = 100_000
 
   mutating func remember(_ text: String, _ token: Token, now: Int64) {
@@ -72,7 +73,7 @@ struct AccessTokens: Sendable {
   mutating func revoke(app: UInt32) { tokens = tokens.filter { $0.value.app != app } }
 }
 
-/// Why a token endpoint hands nothing out (RFC 6749, section 5.2).
+/// The reason for which a token endpoint refuses a token (RFC 6749, section 5.2).
 struct TokenRefusal: Error, Sendable, Equatable {
   let status: Int
   let error: String
@@ -84,7 +85,7 @@ struct TokenRefusal: Error, Sendable, Equatable {
     self.description = description
   }
 
-  /// What a `reply` fault asks for; without a reason the usual one of the status.
+  /// The refusal that a `reply` fault asks for; without a reason the usual one of the status.
   init(_ fault: FaultAction.Reply) {
     let usual =
       switch fault.status {

@@ -4,11 +4,11 @@ import HTTP2
 import HTTPServer
 import Synchronization
 
-/// A push service's address for HTTP/1.1, over TLS or plain: the same rules as over HTTP/2.
+/// A push service's address for HTTP/1.1, over TLS or plain, with the same rules as over HTTP/2.
 ///
-/// Of the faults, what HTTP/1.1 has no frames for is done with what it has: GOAWAY closes the
-/// connection after the answer, a stream's reset closes it without one, SETTINGS do nothing. A
-/// connection cannot be held open, or turned down by an alert, before its first request.
+/// Faults without an equivalent in HTTP/1.1 are approximated: GOAWAY closes the connection after
+/// the reply, a stream reset closes it without one, SETTINGS has no effect. A connection cannot be
+/// stalled, or rejected by an alert, before its first request.
 final class HTTP1ServiceListener<Service: StandIn>: ServiceListener {
   private let handler: HTTP1ServiceHandler<Service>
   private let configuration: HTTPConfiguration
@@ -54,7 +54,7 @@ final class HTTP1ServiceListener<Service: StandIn>: ServiceListener {
     }
   }
 
-  /// Nothing: HTTP/1.1 has no word for it.
+  /// Does nothing: HTTP/1.1 has no equivalent of GOAWAY.
   func dismiss(_ idle: [IdleConnection]) {}
 
   func stop() async {
@@ -67,7 +67,7 @@ final class HTTP1ServiceListener<Service: StandIn>: ServiceListener {
   }
 }
 
-/// What the HTTP server calls.
+/// The handler that the HTTP server calls.
 final class HTTP1ServiceHandler<Service: StandIn>: HTTPHandler, HTTPConnectionObserver {
   private let service: Service
   private let core: EmulatorCore
@@ -75,7 +75,7 @@ final class HTTP1ServiceHandler<Service: StandIn>: HTTPHandler, HTTPConnectionOb
   private let stalls = StallGate()
 
   private struct Connection {
-    /// Of the state's connection table.
+    /// The slot in the state's connection table.
     let slot: Int
     var requests: Int32 = 0
     var isBusy = false
@@ -176,7 +176,7 @@ final class HTTP1ServiceHandler<Service: StandIn>: HTTPHandler, HTTPConnectionOb
     return (outcome, request.connection)
   }
 
-  /// A request in the form of HTTP/2.
+  /// Converts a request to the form of HTTP/2.
   private static func request(
     _ request: HTTPRequest, stream: Int32, excess: HTTP2ServerRequest.Excess?
   ) -> HTTP2ServerRequest {
@@ -214,7 +214,7 @@ final class HTTP1ServiceHandler<Service: StandIn>: HTTPHandler, HTTPConnectionOb
   private struct Truncation: Error {}
 }
 
-/// Where stalled requests wait until the emulator stops.
+/// Blocks stalled requests until the emulator stops.
 final class StallGate: Sendable {
   private struct State {
     var isOpen = false

@@ -2,9 +2,8 @@ import Dispatch
 import HTTP2
 import Synchronization
 
-/// A push service's address for HTTP/2: takes requests from the server, asks the state what to
-/// answer, and does it. The state's lock is held for a few microseconds, never over input or
-/// output.
+/// A push service's address for HTTP/2: receives requests from the server, gets the reply from the
+/// state, and sends it. The state's lock is held for a few microseconds, never during I/O.
 final class HTTP2ServiceListener<Service: StandIn>: ServiceListener {
   private let handler: Handler
   private let server: HTTP2Server
@@ -40,7 +39,7 @@ final class HTTP2ServiceListener<Service: StandIn>: ServiceListener {
 
   func stop() async { await server.stop() }
 
-  /// What the server's loops call.
+  /// The handler that the server's event loops call.
   private final class Handler: HTTP2ServerHandler {
     private let service: Service
     private let listener: EmulatorListener
@@ -55,7 +54,7 @@ final class HTTP2ServiceListener<Service: StandIn>: ServiceListener {
       self.core = core
     }
 
-    /// What the emulator keeps with a connection of the server.
+    /// The emulator's data for a connection of the server.
     private final class Context: Sendable {
       let slot: Int
       init(slot: Int) { self.slot = slot }
@@ -111,7 +110,7 @@ final class HTTP2ServiceListener<Service: StandIn>: ServiceListener {
       guard let slot = slot(of: connection) else { return }
       let arrival = ServiceArrival(
         slot: slot, stream: request.stream, openStreams: connection.openStreams)
-      // A request without a body was not shown when its header block came.
+      // The faults of a request without a body were not checked when its header block came.
       let moments: [FaultAction.Moment] =
         request.body.isEmpty ? FaultAction.Moment.ofWholeRequest : FaultAction.Moment.afterHeaders
       let reading = service.read(request)
@@ -157,7 +156,7 @@ final class HTTP2ServiceListener<Service: StandIn>: ServiceListener {
   }
 }
 
-/// What APNs tells with GOAWAY, as with a refusal.
+/// The reason in APNs' GOAWAY, in the form of a refusal.
 private func reasonBody(_ reason: String) -> [UInt8] {
   (["reason": .string(reason)] as JSON).bytes
 }

@@ -10,7 +10,7 @@ enum JSON: Sendable, Equatable {
   case string(String)
   case array([JSON])
   case object([Member])
-  /// Bytes that are already one JSON value, embedded as they are.
+  /// Bytes that already are one JSON value, embedded unchanged.
   case raw([UInt8])
 
   struct Member: Sendable, Equatable {
@@ -62,10 +62,10 @@ extension JSON: ExpressibleByStringLiteral, ExpressibleByBooleanLiteral,
 }
 
 extension JSON {
-  /// Reads one JSON value.
+  /// Parses one JSON value.
   ///
-  /// - Throws: Also for an object that names a member twice, because readers differ in which of the
-  ///   two counts, and for a number beyond what a `Double` holds.
+  /// - Throws: An error also for an object with a duplicate member, because parsers differ in which
+  ///   of the two counts, and for a number beyond the range of `Double`.
   static func parse(_ bytes: [UInt8]) throws(SyntaxFault) -> JSON {
     try JSON(try JSONValue.read(bytes, uniqueNames: true))
   }
@@ -94,7 +94,7 @@ extension JSON {
     }
   }
 
-  /// Whether the bytes are exactly one JSON object; asked for every payload.
+  /// Whether the bytes are exactly one JSON object; called for every payload.
   static func isObject(_ bytes: [UInt8]) -> Bool {
     bytes.withUnsafeBufferPointer { buffer in
       var scanner = JSONScanner(buffer)

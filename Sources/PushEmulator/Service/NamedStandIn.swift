@@ -4,36 +4,36 @@ protocol NamedStandIn: StandIn {
 
   var apps: AppTable<App> { get set }
 
-  /// What the state file calls its apps.
+  /// The key of its apps in the state file.
   static var stateKey: String { get }
 
-  /// What `change` reads.
+  /// The members that `change` reads.
   static var changeableMembers: [String] { get }
 
-  /// Changes an app as the body asks.
+  /// Changes an app according to the body.
   func change(_ app: inout App, _ body: JSONReader) throws(ControlError)
 
-  /// Makes an app's clients show themselves again.
+  /// Revokes an app's tokens, so that its clients must authenticate again.
   func revokeTokens(of app: UInt32)
 
-  /// What is counted of devices and messages goes.
+  /// Forgets counters of devices and messages.
   func forgetDevices()
 
-  /// What a fresh handle's text is like.
-  /// - Parameter old: The handle that it takes the place of.
+  /// The text of a fresh handle.
+  /// - Parameter old: The handle that it replaces.
   func freshText(after old: NamedHandle?, _ generator: inout SeededGenerator) -> String
 
-  /// Adds to a fresh handle what goes with the text.
+  /// Completes a fresh handle with the values that belong to its text.
   func complete(
     _ handle: inout NamedHandle, after old: NamedHandle?, _ generator: inout SeededGenerator)
 
-  /// The members of `handle`; the first of them holds the text.
+  /// The members of `handle`; the first of them contains the text.
   static var handleMembers: [String] { get }
 
-  /// What a fixed handle's text must be like, for the error; `nil` if this one is.
+  /// The required form of a fixed handle's text, for the error; `nil` if this one is valid.
   func fault(inHandle text: String) -> String?
 
-  /// Reads a fixed handle.
+  /// Reads a handle given by the request.
   func handle(
     _ reader: JSONReader, in state: inout EmulatorState
   ) throws(ControlError) -> NamedHandle?
@@ -115,7 +115,7 @@ extension NamedStandIn {
     revokeTokens(of: number)
   }
 
-  /// The first app, which is made if there is none.
+  /// The first app; one is made if there is none.
   func firstApp(in state: inout EmulatorState) throws(ControlError) -> App {
     if let first = apps.first { return first }
     _ = try makeApp(["pns": .string(service.rawValue)], in: &state)
@@ -151,7 +151,7 @@ extension NamedStandIn {
 protocol ServiceApp: Codable, Sendable {
   /// Unique in the emulator.
   var number: UInt32 { get }
-  /// What requests name it by, each unique in the service.
+  /// The names by which requests refer to it, each unique in the service.
   var names: [String] { get }
 }
 
@@ -166,7 +166,7 @@ struct AppTable<App: ServiceApp>: Sendable {
 
   var first: App? { all.values.min { $0.number < $1.number } }
 
-  /// Takes an app up, also in the place of what it was before.
+  /// Adds an app, or replaces its earlier version.
   mutating func add(_ app: App) {
     remove(app.number)
     all[app.number] = app

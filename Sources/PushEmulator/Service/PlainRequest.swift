@@ -2,12 +2,12 @@ import HTTP2
 import HTTPServer
 import Wire
 
-/// A request to a service that speaks HTTP/1.1, taken apart and not judged yet.
+/// A parsed request to a service over HTTP/1.1, not checked yet.
 struct PlainRequest: Sendable {
   let method: String
   /// Without the query.
   let path: String
-  /// Behind the `?`, as it came.
+  /// The part after the `?`, verbatim.
   let query: String?
   /// Scheme, host and port.
   let origin: String
@@ -36,11 +36,11 @@ struct PlainRequest: Sendable {
   /// The media type without its parameters, in lower case; empty for none.
   var mediaType: String { MediaType.of(self["content-type"]) }
 
-  /// What stands behind a scheme in `Authorization`; the scheme's letter case does not matter.
+  /// The part after a scheme in `Authorization`; the letter case of the scheme is ignored.
   /// - Parameter scheme: In lower case.
   func authorization(_ scheme: String) -> String? { self["authorization"]?.credentials(scheme) }
 
-  /// The fields of a form; `nil` when the body is none.
+  /// The fields of a form; `nil` when the body is not a form.
   var form: FormFields? {
     FormFields.isForm(self["content-type"]) ? FormFields(body) : nil
   }
@@ -50,7 +50,7 @@ struct PlainRequest: Sendable {
 struct FormFields: Sendable {
   private let items: [(name: String, value: String)]
 
-  /// Reads a body; broken percent-encoding makes the item vanish, as it does at real services.
+  /// Parses a body; an item with broken percent-encoding is ignored, as it is by real services.
   init(_ body: [UInt8]) {
     items = HTTPTarget(bytes: [UInt8(ascii: "/"), UInt8(ascii: "?")] + body).queryItems
       .compactMap { item in
@@ -82,7 +82,7 @@ enum MediaType {
 }
 
 extension Substring {
-  /// Without blanks and tabs around it.
+  /// The text without surrounding blanks and tabs.
   var trimmed: Substring {
     var text = drop { $0 == " " || $0 == "\t" }
     while let last = text.last, last == " " || last == "\t" { text.removeLast() }
@@ -91,7 +91,8 @@ extension Substring {
 }
 
 extension String {
-  /// What follows the scheme in an `Authorization` field, if the scheme is this one, in any case.
+  /// The part after the scheme in an `Authorization` field, if the scheme is this one, in any
+  /// letter case.
   func credentials(_ scheme: String) -> String? {
     guard let blank = firstIndex(of: " "), self[..<blank].lowercased() == scheme else { return nil }
     let rest = self[blank...].trimmed
@@ -99,7 +100,7 @@ extension String {
   }
 }
 
-/// Whole numbers as services read them.
+/// Parses whole numbers as services do.
 enum DecimalText {
   /// Digits only, at most 2^63-1.
   static func read(_ digits: some Collection<UInt8>) -> Int64? {

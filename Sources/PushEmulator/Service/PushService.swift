@@ -16,12 +16,12 @@ enum PushService: String, CaseIterable, Sendable, Codable {
   }
 }
 
-/// A service as fault rules, journal and statistics call it: by its name, or as `fcm-token` where
-/// its token endpoint is told apart.
+/// The name of a service in fault rules, journal and statistics: its own, or one such as
+/// `fcm-token` where its token endpoint is distinguished.
 struct ServiceWord: Sendable, Hashable {
   let service: PushService
   let text: String
-  /// In `all`.
+  /// The index in `all`.
   let place: Int
 
   /// In the order of the services.
@@ -40,7 +40,7 @@ struct ServiceWord: Sendable, Hashable {
     (self.service, self.text, self.place) = (service, text, place)
   }
 
-  /// - Precondition: With `ofTokens`, the service has such a word.
+  /// - Precondition: With `ofTokens`, the service has a word for its token endpoint.
   init(_ service: PushService, ofTokens: Bool = false) {
     let place = Self.all.firstIndex { $0.service == service } ?? 0
     self = Self.all[ofTokens ? place + 1 : place]
@@ -51,7 +51,7 @@ struct ServiceWord: Sendable, Hashable {
     self = found
   }
 
-  /// What `pns` of a fault rule and of the journal's filter may be; the star is for any.
+  /// The values of `pns` in a fault rule and in the journal's filter; the star matches any.
   static var words: String { (all.map(\.text) + ["*"]).joined(separator: ", ") }
 
   static func == (left: Self, right: Self) -> Bool { left.place == right.place }
@@ -59,20 +59,20 @@ struct ServiceWord: Sendable, Hashable {
   func hash(into hasher: inout Hasher) { hasher.combine(place) }
 }
 
-/// An address of a service (docs/protocol/emulator.md, section 1). One that speaks HTTP/2 and
+/// An address of a service (docs/protocol/emulator.md, section 1). A service with both HTTP/2 and
 /// HTTP/1.1 has a port for each.
 package struct EmulatorListener: Hashable, Sendable {
   let service: PushService
-  /// What `GET /v1/info` calls it.
+  /// The name in `GET /v1/info`.
   let name: String
-  /// The port when none is asked for.
+  /// The default port.
   package let standardPort: UInt16
 
   init(_ service: PushService, _ name: String = "http1", port: UInt16) {
     (self.service, self.name, standardPort) = (service, name, port)
   }
 
-  /// Those of all services but APNs.
+  /// The listeners of all services except APNs.
   package static let besideAPNs = all.filter { $0.service != .apns }
 
   static let all = PushService.allCases.flatMap { $0.standIn.listeners }

@@ -1,34 +1,34 @@
 import HTTP2
 
-/// One request to a push service from the faults to the answer, as a value: the listener carries it
+/// One request to a push service, from the faults to the reply, as a value: the listener carries it
 /// out.
 struct ServiceOutcome: Sendable {
-  /// `nil`: no answer is sent.
+  /// `nil` when no reply is sent.
   var response: HTTP2ServerResponse?
-  /// Delay of the answer in ms.
+  /// Delay of the reply in ms.
   var latency = 0.0
-  /// What else happens to the stream or the connection.
+  /// A further effect on the stream or the connection.
   var effect: FaultAction?
-  /// With GOAWAY, by a fault or a dismissal: the last stream that counts as processed.
+  /// The last stream that counts as processed, for GOAWAY by a fault or a dismissal.
   var lastStream: Int32 = 0
-  /// The connection may have so many streams from now on.
+  /// The new limit of concurrent streams on the connection.
   var streams: Int?
-  /// The connection has to go, for this reason.
+  /// The reason for which the connection must be closed.
   var dismissal: String?
 }
 
-/// What a listener knows of a request beside its content.
+/// A listener's data about a request besides its content.
 struct ServiceArrival: Sendable {
-  /// The connection's, in the state's table.
+  /// The connection's slot in the state's table.
   let slot: Int
-  /// Of HTTP/2; over HTTP/1.1 the requests of a connection are numbered as streams would be.
+  /// The stream of HTTP/2; over HTTP/1.1 the requests of a connection are numbered like streams.
   let stream: Int32
-  /// Streams open on the connection, this one included.
+  /// Number of open streams on the connection, this one included.
   let openStreams: Int
   let startedAt = ContinuousClock.now
 }
 
-/// What is said of a request in journal and statistics.
+/// The record of a request for journal and statistics.
 private struct ServiceRecord {
   var word: ServiceWord
   /// 0 for no answer.
@@ -37,9 +37,9 @@ private struct ServiceRecord {
   var credential = Journal.Credential.none
   var storeAction: StoreAction?
   var faultID: String?
-  /// The device that was named, where the path does not say it; for APNs' channels the channel.
+  /// The named device, where the path does not contain it; for APNs' channels the channel.
   var handle: String?
-  /// How many devices a broadcast was for.
+  /// Number of devices that a broadcast was for.
   var recipients: Int?
 
   init(_ subject: ServiceSubject) {
@@ -49,13 +49,13 @@ private struct ServiceRecord {
 }
 
 extension FaultAction.Moment {
-  /// The moments of a request that was not shown when its header block came.
+  /// The moments of a request whose faults were not checked when its header block came.
   static let ofWholeRequest: [Self] = [.headers, .body, .reply]
   static let afterHeaders: [Self] = [.body, .reply]
 }
 
 extension EmulatorState {
-  /// Handles a request whole.
+  /// Handles a complete request.
   ///
   /// - Parameter moments: The moments in the course of the request that faults are looked up for.
   mutating func exchange<Service: StandIn>(
@@ -105,7 +105,7 @@ extension EmulatorState {
     return outcome
   }
 
-  /// A fault that strikes as soon as the header block is there; `nil` when none does.
+  /// A fault that applies as soon as the header block has arrived; `nil` when there is none.
   mutating func headerFault<Service: StandIn>(
     _ raw: HTTP2ServerRequest, by service: Service, _ arrival: ServiceArrival
   ) -> ServiceOutcome? {
@@ -127,7 +127,7 @@ extension EmulatorState {
 
   // MARK: Faults
 
-  /// What a fault does to a connection that was just accepted.
+  /// The effect of a fault on a connection that was just accepted.
   mutating func acceptFault(_ service: PushService) -> FaultAction? {
     guard faults.concerns(.accept) else { return nil }
     let subject = FaultSubject(
@@ -146,7 +146,7 @@ extension EmulatorState {
     return faults.decide(matched, at: moments, now: now, generator: &generator)
   }
 
-  /// Whether the message is processed in spite of the fault, as its stage and action demand.
+  /// Whether the message is processed in spite of the fault, according to its stage and action.
   private mutating func isProcessed(
     _ fault: FaultBook.Fault?, arrival: ServiceArrival, outcome: inout ServiceOutcome
   ) -> Bool {
@@ -154,7 +154,7 @@ extension EmulatorState {
     switch fault.action {
     case .settings, .truncate, .garbage: return true
     case .goAway(let goAway):
-      // A stream that has been processed cannot be disowned: that would be a lie of the service.
+      // A stream that has been processed must not be reported as unprocessed.
       let highest = connections[arrival.slot]?.highestStream ?? 0
       let last: Int32 =
         switch goAway.last {
@@ -170,7 +170,7 @@ extension EmulatorState {
     }
   }
 
-  /// Turns the outcome into what the fault wants.
+  /// Applies the fault to the outcome.
   private mutating func spoil<Service: StandIn>(
     _ outcome: inout ServiceOutcome, with fault: FaultBook.Fault, of reading: Service.Reading,
     by service: Service, record: inout ServiceRecord
@@ -208,7 +208,7 @@ extension EmulatorState {
 
   // MARK: Journal
 
-  /// Writes a request down in statistics and journal.
+  /// Records a request in statistics and journal.
   private mutating func note(
     _ raw: HTTP2ServerRequest, _ record: ServiceRecord, arrival: ServiceArrival, latency: Double,
     now: Int64

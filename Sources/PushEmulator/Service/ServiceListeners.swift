@@ -2,16 +2,16 @@ import Cryptography
 import HTTP2
 import Synchronization
 
-/// One address of a push service, whatever it speaks.
+/// One address of a push service, for either protocol.
 protocol ServiceListener: Sendable {
-  /// As bound.
+  /// The bound port.
   var port: UInt16 { get }
-  /// Streams open now, by slot of the state's connection table.
+  /// Number of streams open now, by slot of the state's connection table.
   var openStreams: [Int: Int] { get }
   /// Closes the address to new connections, or opens it again.
-  /// - Throws: When somebody else has the port now.
+  /// - Throws: An error when another process has taken the port.
   func setRefusing(_ refuses: Bool) throws
-  /// Ends connections that had no request for too long; those of other listeners are passed over.
+  /// Closes connections that had no request for too long; those of other listeners are ignored.
   func dismiss(_ idle: [IdleConnection])
   func stop() async
 }
@@ -26,10 +26,10 @@ struct IdleConnection: Sendable {
 final class ServiceListeners: Sendable {
   private let core: EmulatorCore
   private let running: [(listener: EmulatorListener, server: any ServiceListener)]
-  /// Services whose addresses a fault keeps closed now.
+  /// Services whose addresses are currently closed by a fault.
   private let refusing = Mutex<Set<PushService>>([])
 
-  /// Starts all of them; nothing is left running when one cannot start.
+  /// Starts all of them; if one cannot start, none is left running.
   init(
     core: EmulatorCore, options: EmulatorOptions, authority: CertificateAuthority
   ) async throws {
@@ -66,13 +66,13 @@ final class ServiceListeners: Sendable {
       host: options.host, port: port, certificatePEM: Array(identity.certificatePEM.utf8),
       keyPEM: Array(try identity.privateKeyPEM().utf8))
     configuration.clientCertificates = .ignored
-    // The emulator's clock decides, not the server's.
+    // The emulator's clock determines idle timeouts, not the server's.
     configuration.idleTimeout = nil
     service.configure(&configuration, authority: authority, options: options)
     return try HTTP2ServiceListener(service, at: listener, core: core, configuration)
   }
 
-  /// The ports as bound.
+  /// The bound ports.
   var ports: [EmulatorListener: UInt16] {
     Dictionary(uniqueKeysWithValues: running.map { ($0.listener, $0.server.port) })
   }
@@ -84,8 +84,8 @@ final class ServiceListeners: Sendable {
     }
   }
 
-  /// Does what the clock or a fault demands: sends idle connections away, closes addresses or opens
-  /// them.
+  /// Applies changes of the clock and of faults: dismisses idle connections, closes addresses or
+  /// reopens them.
   func refresh() {
     let (idle, refused) = core.withState { state in
       let now = state.clock.now
@@ -104,7 +104,7 @@ final class ServiceListeners: Sendable {
           }
           if refuses { refusing.insert(service) } else { refusing.remove(service) }
         } catch {
-          // Somebody else has the port now; the next refresh tries again.
+          // Another process has taken the port; the next refresh retries.
         }
       }
     }
@@ -116,7 +116,7 @@ final class ServiceListeners: Sendable {
 }
 
 extension EmulatorState {
-  /// Connections that had no request for too long and were not told yet.
+  /// Connections that had no request for too long and were not dismissed yet.
   fileprivate mutating func takeIdle() -> [IdleConnection] {
     var idle: [IdleConnection] = []
     for service in services {

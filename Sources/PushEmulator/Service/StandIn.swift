@@ -1,56 +1,55 @@
 import Cryptography
 import HTTP2
 
-/// A push service's stand-in: its rules for requests, its part of the control API, and what it
-/// knows of apps, credentials and channels. Devices and what waits for them are the emulator's
-/// (`EmulatorState`).
+/// A push service's stand-in: its rules for requests, its part of the control API, and its own
+/// state of apps, credentials and channels. Devices and their waiting messages are in the
+/// emulator's state (`EmulatorState`).
 ///
-/// The same rules serve HTTP/2 and HTTP/1.1: requests over HTTP/1.1 come in the form of HTTP/2,
-/// with lower-case names and `:method`, `:path` and `:authority`.
+/// The same rules serve HTTP/2 and HTTP/1.1: requests over HTTP/1.1 are converted to the form of
+/// HTTP/2, with lower-case names and `:method`, `:path` and `:authority`.
 ///
-/// The emulator's lock guards what a stand-in knows: only who holds it has the state that every
-/// method takes which reads or changes that.
+/// The emulator's lock guards a stand-in's state: every method that reads or changes it takes the
+/// emulator's state as a parameter, which only the holder of the lock has.
 protocol StandIn: AnyObject, Sendable {
-  /// A request as the service reads it, nothing judged yet.
+  /// A parsed request, not checked yet.
   associatedtype Reading: Sendable
 
   static var service: PushService { get }
   static var listeners: [EmulatorListener] { get }
-  /// Whether fault rules and journal tell the token endpoint apart.
+  /// Whether fault rules and journal distinguish the token endpoint.
   static var hasTokenWord: Bool { get }
 
   init(_ options: EmulatorOptions)
 
   // MARK: Requests
 
-  /// Looks at a request; no lock is held.
+  /// Parses a request; no lock is held.
   func read(_ request: HTTP2ServerRequest) -> Reading
 
-  /// What a request is about.
+  /// The subject of a request.
   ///
-  /// - Parameter forFaults: Whether there are fault rules to be matched against; otherwise handle
-  ///   and app may be left out where the journal has no need of them.
+  /// - Parameter forFaults: Whether there are fault rules to match; otherwise handle and app may be
+  ///   omitted where the journal does not need them.
   func subject(
     _ reading: Reading, slot: Int, forFaults: Bool, in state: EmulatorState
   ) -> ServiceSubject
 
-  /// Judges the request and does what it asks.
+  /// Checks the request and processes it.
   ///
   /// - Parameters:
-  ///   - slot: The connection's.
+  ///   - slot: The connection's slot.
   ///   - now: In ms since the Unix epoch.
   func answer(
     _ reading: Reading, slot: Int, now: Int64, in state: inout EmulatorState
   ) -> ServiceAnswer
 
-  /// The answer to a request whose head or body is over the listener's limit; nothing of it is
-  /// read.
+  /// The reply to a request whose head or body is over the listener's limit; nothing of it is read.
   func oversized(
     _ reading: Reading, slot: Int, now: Int64, in state: inout EmulatorState
   ) -> ServiceAnswer
 
-  /// The answer that a `reply` fault without a body asks for; what it leaves open is filled in as
-  /// the service would, with the service's own word for it.
+  /// The reply to a `reply` fault without a body; missing parts are filled in as the service would,
+  /// with its own word.
   func response(
     to fault: FaultAction.Reply, _ reading: Reading, in state: inout EmulatorState
   ) -> (HTTP2ServerResponse, reason: String?)
@@ -62,13 +61,13 @@ protocol StandIn: AnyObject, Sendable {
 
   // MARK: Connections
 
-  /// What its HTTP/2 addresses do otherwise than others.
+  /// Configures its HTTP/2 addresses where they differ from others.
   func configure(
     _ configuration: inout HTTP2ServerConfiguration, authority: Certificate,
     options: EmulatorOptions)
 
-  /// Of HTTP/2 connections only.
-  /// - Returns: How many streams the connection may have from now on; `nil` leaves that.
+  /// Called for HTTP/2 connections only.
+  /// - Returns: The new limit of concurrent streams; `nil` leaves it unchanged.
   func connectionOpened(
     _ slot: Int, at listener: EmulatorListener, certificate: HTTP2PeerCertificate?,
     in state: inout EmulatorState
@@ -76,7 +75,7 @@ protocol StandIn: AnyObject, Sendable {
 
   func connectionClosed(_ slot: Int, in state: inout EmulatorState)
 
-  /// Who speaks on a connection, and the environment, for the list of connections.
+  /// The identity of a connection's client, and the environment, for the list of connections.
   func identity(ofConnection slot: Int, in state: EmulatorState) -> (JSON, environment: String?)?
 
   /// Seconds after which a connection without requests gets GOAWAY; `nil` for never.
@@ -86,21 +85,21 @@ protocol StandIn: AnyObject, Sendable {
 
   /// Makes an app from the body of `POST /v1/apps`.
   ///
-  /// - Returns: The app's number (see `EmulatorState.newApp`), and what only this answer tells:
-  ///   private keys and files.
+  /// - Returns: The app's number (see `EmulatorState.newApp`), and the members that only this reply
+  ///   contains: private keys and files.
   func makeApp(
     _ json: JSON, in state: inout EmulatorState
   ) throws(ControlError) -> (number: UInt32, made: JSON)
 
-  /// Changes an app by the body of `PATCH /v1/apps/{appId}`: all of it happens, or nothing.
+  /// Changes an app by the body of `PATCH /v1/apps/{appId}`, completely or not at all.
   func changeApp(_ number: UInt32, _ json: JSON, in state: inout EmulatorState) throws(ControlError)
 
-  /// What an app shows beside `appId`, `pns` and `devices`.
+  /// The members of an app besides `appId`, `pns` and `devices`.
   ///
-  /// - Parameter made: What `makeApp` returned, in the answer to it; it is shown behind these.
+  /// - Parameter made: The result of `makeApp`, in the reply to it; its members come last.
   func appJSON(_ number: UInt32, made: JSON, in state: EmulatorState) -> JSON
 
-  /// Forgets an app; its devices are gone already.
+  /// Forgets an app, whose devices have already been deleted.
   func removeApp(_ number: UInt32, in state: inout EmulatorState)
 
   // MARK: Devices
@@ -113,19 +112,20 @@ protocol StandIn: AnyObject, Sendable {
   ) throws(ControlError) -> Range<Int>
 
   /// A handle that no device of the service has or had.
-  /// - Parameter old: The one that it takes the place of, or is to be like.
+  /// - Parameter old: The handle that it replaces, or resembles.
   func freshHandle(after old: DeviceHandle?, in state: inout EmulatorState) -> DeviceHandle
 
-  /// Seconds that a handle is good for when nobody says; `nil` for no end.
+  /// Default lifetime of a handle in seconds; `nil` for no end.
   var handleLifetime: Int64? { get }
 
-  /// Seconds that a device which saves power may be kept waiting; `nil` for as long as it does.
+  /// Maximum time in seconds for which messages to a device in low-power mode are held; `nil` for
+  /// no limit.
   var holdWindow: Int64? { get }
 
   /// `handle` of a device.
   func handleJSON(_ handle: DeviceHandle, in state: EmulatorState) -> JSON
 
-  /// What a device of this service shows and others do not.
+  /// The members of a device that only this service has.
   func deviceJSON(_ index: Int, in state: EmulatorState) -> JSON
 
   /// Its own routes of the control API.
@@ -133,15 +133,15 @@ protocol StandIn: AnyObject, Sendable {
 
   // MARK: State
 
-  /// - Parameter keepApps: Only what is known of devices and messages goes.
+  /// - Parameter keepApps: Removes only the data about devices and messages.
   func reset(keepApps: Bool, in state: inout EmulatorState)
 
-  /// What is kept in the state file, by its name there.
+  /// The parts saved in the state file, by their keys.
   func saved(in state: EmulatorState) -> [(key: String, value: any Encodable & Sendable)]
 
-  /// Reads what `saved` wrote.
+  /// Reads the output of `saved`.
   ///
-  /// - Returns: Takes it up; the devices are there already.
+  /// - Returns: A closure that restores it, called when the devices exist.
   func restorer(
     _ saved: KeyedDecodingContainer<Snapshot.Key>
   ) throws -> @Sendable (inout EmulatorState) throws -> Void
@@ -179,7 +179,7 @@ extension StandIn {
   func addRoutes(to api: ControlAPI, _ on: ControlAPI.Adder) {}
 }
 
-/// What a request is about, for fault rules and the journal.
+/// The subject of a request, for fault rules and the journal.
 struct ServiceSubject: Sendable {
   /// The service's word, or that of its token endpoint.
   var word: ServiceWord
@@ -189,21 +189,21 @@ struct ServiceSubject: Sendable {
   var credential: String?
 }
 
-/// A service's answer, and what it made of the request.
+/// A service's reply, and the result of the request.
 struct ServiceAnswer: Sendable {
   var response: HTTP2ServerResponse
   /// The service's word for a refusal, for journal and statistics; `nil` for a success.
   var reason: String?
   var credential = Journal.Credential.none
-  /// What became of the message; of a broadcast, where it is the same for all.
+  /// The result for the message; for a broadcast, if it is the same for all.
   var storeAction: StoreAction?
-  /// How many devices a broadcast was for.
+  /// Number of devices that a broadcast was for.
   var recipients: Int?
-  /// The device or channel, where only the answer tells.
+  /// The device or channel, where only the reply identifies it.
   var handle: String?
-  /// The connection may have so many streams from now on.
+  /// The new limit of concurrent streams on the connection.
   var streams: Int?
-  /// The connection has to go, for this reason.
+  /// The reason for which the connection must be closed.
   var dismissal: String?
 
   init(_ response: HTTP2ServerResponse, reason: String? = nil) {
@@ -211,7 +211,7 @@ struct ServiceAnswer: Sendable {
     self.reason = reason
   }
 
-  /// For a method that does not work.
+  /// The reply to an unsupported method.
   static let onlyPost = ServiceAnswer(
     .init(status: 405, fields: HTTP2FieldList([("allow", "POST")])), reason: "method")
 }
@@ -227,7 +227,7 @@ extension HTTP2ServerResponse {
       body: body.bytes)
   }
 
-  /// The answer with the fields of a `reply` fault; one of the same name takes the other's place.
+  /// The reply with the fields of a `reply` fault, which replace those of the same name.
   func with(_ headers: [(name: String, value: String)]) -> HTTP2ServerResponse {
     if headers.isEmpty { return self }
     var response = self

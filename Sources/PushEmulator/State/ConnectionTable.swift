@@ -27,7 +27,7 @@ struct ConnectionTable: Sendable {
   }
 
   subscript(slot: Int) -> EmulatorConnection? {
-    // Lends instead of copying: a connection's state holds many references.
+    // Yields instead of copying: a connection's state contains many references.
     _read { yield slots[slot] }
     _modify { yield &slots[slot] }
   }
@@ -50,8 +50,8 @@ struct EmulatorConnection: Sendable {
   var highestStream: Int32 = 0
   /// After GOAWAY: streams above this are not processed.
   var lastStream: Int32?
-  /// Told once to go because it was idle.
+  /// Whether it was already dismissed because it was idle.
   var isIdle = false
-  /// Who the client last said it was, for the list of connections.
+  /// The last identity of the client, for the list of connections.
   var identity: String?
 }

@@ -1,7 +1,7 @@
-/// What the control API does with devices. Every method bumps `revision`, since the state file
-/// holds what they change.
+/// Operations of the control API on devices. Every method increments `revision`, because the state
+/// file contains what they change.
 extension EmulatorState {
-  /// A device's id on the outside, from its index.
+  /// A device's external id, from its index.
   static func deviceID(_ index: Int) -> String { "dev-\(index + 1)" }
 
   /// The index of a device that exists.
@@ -13,7 +13,7 @@ extension EmulatorState {
     return number - 1
   }
 
-  /// What a device may be told to change; `nil` leaves it.
+  /// The requested changes of a device; `nil` leaves a property unchanged.
   struct DeviceChange: Sendable {
     var online: Bool?
     var powerSaving: Bool?
@@ -41,8 +41,8 @@ extension EmulatorState {
     revision += 1
   }
 
-  /// Runs a change that may bring the device online or offline, or end its power saving, and does
-  /// what follows from it: the `state` event and the release of what waits.
+  /// Runs a change that may bring the device online or offline, or end its low-power mode, and its
+  /// consequences: the `state` event and the release of waiting messages.
   mutating func observing(_ index: Int, _ body: (inout EmulatorState) -> Void) {
     let wasOnline = devices.isOnline(index)
     body(&self)
@@ -69,8 +69,9 @@ extension EmulatorState {
   /// Ends a device's registration.
   ///
   /// - Parameters:
-  ///   - at: Since when, in ms.
-  ///   - silentFor: Seconds in which the service still answers success and throws messages away.
+  ///   - at: The time of the end, in ms.
+  ///   - silentFor: Time in seconds for which the service still replies with success and discards
+  ///     messages.
   mutating func unregister(_ index: Int, _ end: RegistrationEnd, at: Int64, silentFor: Int64) {
     devices[index].registration = end.registration(at: at)
     devices[index].silentUntil = silentFor > 0 ? clock.now + silentFor * 1000 : 0
@@ -85,7 +86,7 @@ extension EmulatorState {
     replaceHandle(of: index, with: self[old.service].freshHandle(after: old, in: &self))
   }
 
-  /// Registers the device by this handle, which may be a former one or the one that it has.
+  /// Registers the device under this handle, which may be a former one or its current one.
   mutating func replaceHandle(of index: Int, with new: DeviceHandle) {
     let now = clock.now
     let old = devices[index].handle
@@ -108,7 +109,7 @@ extension EmulatorState {
     revision += 1
   }
 
-  /// Former handles kept for one device; older ones become unknown to the service.
+  /// Maximum number of former handles of a device; older ones become unknown to the service.
   private static let formerHandleLimit = 100
 
   // MARK: Streams
@@ -133,7 +134,7 @@ extension EmulatorState {
     }
   }
 
-  /// Opens the stream of all devices of an app; it counts as the open stream of each.
+  /// Opens the stream of all devices of an app, which counts as each device's open stream.
   mutating func openReader(app: UInt32, wake: @escaping @Sendable () -> Void) -> Int {
     let reader = newReader(wake)
     setReader(reader, app: app)
@@ -159,8 +160,8 @@ extension EmulatorState {
     }
   }
 
-  /// A stream could not pass on what it had taken: the device is offline, and the notifications it
-  /// had in hand go back to the store.
+  /// Handles a stream that could not deliver the events it had taken: the device goes offline, and
+  /// the undelivered notifications return to the store.
   mutating func streamStalled(_ index: Int, undelivered: [Notification]) {
     guard index < devices.count else { return }
     change(index, DeviceChange(online: false))
@@ -171,7 +172,7 @@ extension EmulatorState {
 }
 
 extension DeviceTable {
-  /// The devices of an app, deleted ones left out.
+  /// The devices of an app, except deleted ones.
   func indices(ofApp app: UInt32, following: Bool = false) -> [Int] {
     devices.indices.filter {
       devices[$0].app == app && !devices[$0].flags.contains(.deleted)
@@ -180,8 +181,7 @@ extension DeviceTable {
   }
 }
 
-/// What new devices are made from, as far as all services have it (docs/protocol/emulator.md,
-/// section 2.2).
+/// The properties of new devices that all services share (docs/protocol/emulator.md, section 2.2).
 struct DeviceRequest: Sendable {
   var app: UInt32
   var count = 1
@@ -190,18 +190,18 @@ struct DeviceRequest: Sendable {
   /// Seconds until the handle expires.
   var ttl: Int64?
   var end: EmulatorState.RegistrationEnd?
-  /// With `end`: since when, in ms.
+  /// The time of `end`, in ms.
   var at: Int64?
   var minUrgency = Urgency.veryLow
 
   init(app: UInt32) { self.app = app }
 
-  /// Members of `POST /v1/devices` that are read here.
+  /// The members of `POST /v1/devices` that are read here.
   static let members = [
     "appId", "count", "online", "presence", "ttl", "state", "at", "minUrgency",
   ]
 
-  /// Most devices of one request.
+  /// Maximum number of devices in one request.
   private static let limit: Int64 = 1_000_000
 
   init(_ body: JSONReader, app: UInt32) throws(ControlError) {
@@ -218,7 +218,7 @@ struct DeviceRequest: Sendable {
 }
 
 extension JSONReader {
-  /// One of Web Push's four words.
+  /// One of Web Push's four words for urgency.
   func urgency(_ member: String) throws(ControlError) -> Urgency? {
     guard let word = try string(member) else { return nil }
     guard let urgency = Urgency(word: word) else {
@@ -232,8 +232,8 @@ extension EmulatorState {
   /// Makes devices with the handles of their service.
   ///
   /// - Parameters:
-  ///   - fixed: What the one new device gets.
-  ///   - pattern: What fresh handles are like.
+  ///   - fixed: The fixed handle of the one new device.
+  ///   - pattern: The pattern of fresh handles.
   mutating func addDevices(
     _ request: DeviceRequest, fixed: DeviceHandle?, like pattern: DeviceHandle? = nil
   ) throws(ControlError) -> Range<Int> {

@@ -1,27 +1,27 @@
-/// What happened to a device and what waits for it; made when there is something to keep.
+/// The history of a device and its waiting messages; created when there is something to keep.
 struct DeviceLog: Sendable {
   var lastSeq = 0
   /// The last events, oldest first.
   var events = RingBuffer<DeviceEvent>()
-  /// Of the events, in bytes.
+  /// Size of the events in bytes.
   var eventCost = 0
   /// Waiting messages, oldest first.
   var waiting: [Waiting] = [] {
     didSet { waitingCost = waiting.reduce(0) { $0 + $1.notification.cost } }
   }
-  /// Of the waiting messages, in bytes.
+  /// Size of the waiting messages in bytes.
   private(set) var waitingCost = 0
-  /// The due time that stands in the table's queue for this device; `Int64.max` for none.
+  /// The due time in the table's queue for this device; `Int64.max` for none.
   var scheduled = Int64.max
   var counters = Counters()
   var formerHandles: [FormerHandle] = []
   /// The open stream of this device alone.
   var reader: EventReader?
-  /// For the limit on messages to one device.
+  /// The rate limit on messages to one device.
   var rate = TokenBucket()
 
-  /// A message that waits: for the device to come online, or, with `heldUntil`, for it to stop
-  /// saving power or for the message's own time.
+  /// A waiting message: until the device comes online, or, with `heldUntil`, until it leaves
+  /// low-power mode or the message is due.
   struct Waiting: Sendable {
     let notification: Notification
     /// In ms; `nil` while the device is offline.
@@ -36,12 +36,12 @@ struct DeviceLog: Sendable {
     var expired = 0
   }
 
-  /// When something must happen on its own; `Int64.max` for never.
+  /// The time of the next action without a request; `Int64.max` for never.
   var nextDue: Int64 {
     waiting.reduce(.max) { min($0, $1.notification.storableUntil, $1.heldUntil ?? .max) }
   }
 
-  /// The newest delivered notification with this collapse key, looked for in the kept history.
+  /// The newest delivered notification with this collapse key, searched for in the kept history.
   func delivered(collapseKey: String) -> MessageID? {
     for index in stride(from: events.count - 1, through: 0, by: -1) {
       if case .notification(let delivery) = events[index].body,
@@ -54,12 +54,12 @@ struct DeviceLog: Sendable {
   }
 }
 
-/// An open event stream as the model knows it.
+/// An open event stream as the state sees it.
 struct EventReader: Sendable {
   let id: Int
-  /// Tells the stream that there is something to fetch; never blocks.
+  /// Notifies the stream that there are events to fetch; never blocks.
   let wake: @Sendable () -> Void
-  /// Woken and not yet come to fetch.
+  /// Whether it was woken and has not fetched yet.
   var isAwake = false
 
   mutating func signal() {
@@ -70,7 +70,7 @@ struct EventReader: Sendable {
 }
 
 /// The events of all devices of one app in the order they happened, for the app's own stream; its
-/// ids come from one counter. Holds places only: the events stand in the devices' logs.
+/// ids come from one counter. It contains references only: the events are in the devices' logs.
 struct AppFeed: Sendable {
   struct Entry: Sendable {
     let device: UInt32
@@ -78,7 +78,7 @@ struct AppFeed: Sendable {
     let seq: UInt32
   }
 
-  /// Older entries are forgotten.
+  /// Maximum number of entries; older ones are forgotten.
   static let capacity = 100_000
 
   private(set) var entries = RingBuffer<Entry>()
@@ -86,7 +86,7 @@ struct AppFeed: Sendable {
   private(set) var lastID = 0
   var reader: EventReader?
 
-  /// - Parameter lastID: Where a feed that was saved goes on.
+  /// - Parameter lastID: The last id of a saved feed.
   init(lastID: Int = 0) { self.lastID = lastID }
 
   mutating func append(_ entry: Entry) {

@@ -1,20 +1,21 @@
-/// All virtual devices, their history and what waits for them. Every time is in ms since the Unix
-/// epoch by the emulator's clock.
+/// All virtual devices, their history and their waiting messages. Every time is in ms since the
+/// Unix epoch by the emulator's clock.
 struct DeviceTable: Sendable {
-  /// Bounds on what is kept of the past.
+  /// Limits on the history and on waiting messages.
   struct Limits: Sendable {
     /// Events per device (docs/protocol/emulator.md, section 2.3).
     var eventsPerDevice = 1000
-    /// Memory for the events of one device, in bytes and roughly; the last one stays whatever its
+    /// Approximate memory for the events of one device, in bytes; the last one is kept whatever its
     /// size.
     var bytesPerDevice = 2 << 20
-    /// Memory for the events of all devices together, in bytes and roughly; the oldest go first.
+    /// Approximate memory for the events of all devices together, in bytes; the oldest are dropped
+    /// first.
     var historyBytes = 64 << 20
-    /// Memory for the messages that wait for all devices together; the oldest go first.
+    /// Memory for the waiting messages of all devices together; the oldest are dropped first.
     var waitingBytes = 64 << 20
   }
 
-  /// What was given up for want of room, since the start.
+  /// Number of entries dropped to free memory, since the start.
   struct Dropped: Sendable, Equatable {
     var events = 0
     var waiting = 0
@@ -25,11 +26,11 @@ struct DeviceTable: Sendable {
   private(set) var logs: [DeviceLog] = []
   private var feeds: [UInt32: AppFeed] = [:]
   private var due = DueQueue()
-  /// The events of all devices, oldest first, to find those that have to go.
+  /// The events of all devices, oldest first, by which those to drop are found.
   private var history = RingBuffer<AppFeed.Entry>()
   private var historyCost = 0
   private var historyCount = 0
-  /// What waits, oldest first, and what no longer does.
+  /// Waiting messages, oldest first, including some that no longer wait.
   private var shelved = RingBuffer<(device: UInt32, message: MessageID)>()
   private var waitingCost = 0
   private var waitingCount = 0
@@ -56,13 +57,13 @@ struct DeviceTable: Sendable {
     return devices.count - 1
   }
 
-  /// The device's log; `nil` as long as there was nothing to keep.
+  /// The device's log; `nil` until there is something to keep.
   func log(of index: Int) -> DeviceLog? {
     let place = devices[index].log
     return place < 0 ? nil : logs[Int(place)]
   }
 
-  /// Changes the device's log, which is made if need be.
+  /// Changes the device's log, which is created if necessary.
   mutating func withLog<Result>(
     of index: Int, _ body: (inout DeviceLog) throws -> Result
   ) rethrows -> Result {
@@ -86,7 +87,7 @@ struct DeviceTable: Sendable {
     return hasReader || feeds[device.app]?.reader != nil
   }
 
-  /// Forgets a device's history and what waits for it; its stream is woken and finds nothing.
+  /// Forgets a device's history and waiting messages; its stream is woken and finds nothing.
   mutating func clearLog(of index: Int) {
     let place = Int(devices[index].log)
     guard place >= 0 else { return }
@@ -131,7 +132,8 @@ struct DeviceTable: Sendable {
 
   private mutating func trimHistory() {
     while historyCost > limits.historyBytes, let oldest = history.popFirst() { forget(oldest) }
-    // Entries whose event went with its device's own limit are dropped when they are the majority.
+    // Entries whose event was dropped by its device's own limit are removed when they are the
+    // majority.
     guard history.count > 2 * historyCount + 4096 else { return }
     var live = RingBuffer<AppFeed.Entry>()
     for index in 0..<history.count where event(history[index]) != nil {
@@ -152,7 +154,7 @@ struct DeviceTable: Sendable {
     dropped.events += 1
   }
 
-  /// The event at that place, while it is still kept.
+  /// The event of an entry, while it is still kept.
   func event(_ entry: AppFeed.Entry) -> DeviceEvent? {
     guard let log = log(of: Int(entry.device)), let first = log.events.first else { return nil }
     let offset = Int(entry.seq) - first.seq
@@ -167,7 +169,7 @@ struct DeviceTable: Sendable {
     return start < end ? (start..<end).map { log.events[$0] } : []
   }
 
-  /// Takes up the events of a device that was saved.
+  /// Restores the events of a saved device.
   mutating func restore(_ events: [DeviceEvent], lastSeq: Int, of index: Int) {
     withLog(of: index) { log in
       for event in events {
@@ -184,11 +186,11 @@ struct DeviceTable: Sendable {
     trimHistory()
   }
 
-  // MARK: Messages that wait
+  // MARK: Waiting messages
 
-  /// Adds a message to those that wait for a device. Where all that wait take too much, the oldest
-  /// are discarded, whichever device they are for.
-  /// - Parameter place: Among those of the device; `nil` behind them.
+  /// Adds a waiting message for a device. If all waiting messages exceed the limit, the oldest are
+  /// discarded, for whichever device.
+  /// - Parameter place: The index among those of the device; `nil` for the end.
   mutating func shelve(_ item: DeviceLog.Waiting, for index: Int, at place: Int? = nil) {
     withLog(of: index) { $0.waiting.insert(item, at: place ?? $0.waiting.count) }
     shelved.append((UInt32(index), item.notification.id))
@@ -201,7 +203,7 @@ struct DeviceTable: Sendable {
       dropped.waiting += 1
       discard(oldest.message, for: device, why: .storeFull)
     }
-    // What has been delivered or replaced meanwhile stands there still.
+    // Messages that have been delivered or replaced meanwhile are still in it.
     guard shelved.count > 2 * waitingCount + 4096 else { return }
     var live = RingBuffer<(device: UInt32, message: MessageID)>()
     for index in 0..<shelved.count {
@@ -230,14 +232,14 @@ struct DeviceTable: Sendable {
     feeds[app] = nil
   }
 
-  /// Wakes every stream, so that it sees that its device is gone.
+  /// Wakes every stream, which then sees that its device is gone.
   mutating func endReaders() {
     for index in logs.indices { logs[index].reader?.signal() }
   }
 
   // MARK: Due times
 
-  /// Makes sure that the device is visited when its next waiting message is due.
+  /// Makes sure that the device is processed when its next waiting message is due.
   mutating func schedule(_ index: Int) {
     let next = withLog(of: index) { log -> Int64? in
       let next = log.nextDue
@@ -248,7 +250,7 @@ struct DeviceTable: Sendable {
     if let next { due.add(.init(due: next, device: index)) }
   }
 
-  /// A device that has something due; the caller settles it and schedules it again.
+  /// Removes and returns a device with something due; the caller settles it and schedules it again.
   mutating func takeDue(at now: Int64) -> Int? {
     guard let entry = due.pop(dueAt: now) else { return nil }
     withLog(of: entry.device) { log in
@@ -258,7 +260,7 @@ struct DeviceTable: Sendable {
   }
 }
 
-/// When which device has something to do on its own: a binary heap, earliest first.
+/// The due times of devices: a binary heap, earliest first.
 struct DueQueue: Sendable {
   struct Entry: Sendable {
     /// In ms since the Unix epoch.
@@ -281,7 +283,7 @@ struct DueQueue: Sendable {
     }
   }
 
-  /// Takes the earliest entry when it is due at `now`.
+  /// Removes and returns the earliest entry when it is due at `now`.
   mutating func pop(dueAt now: Int64) -> Entry? {
     guard let first = heap.first, first.due <= now else { return nil }
     let last = heap.removeLast()
@@ -303,12 +305,12 @@ struct DueQueue: Sendable {
 
 /// A virtual device: one handle of one app at one push service.
 ///
-/// A load test makes a hundred thousand of these, so the history stands elsewhere, and only for
+/// A load test makes a hundred thousand of these, so the history is stored separately, and only for
 /// devices that have one (`DeviceTable.logs`).
 struct Device: Sendable {
   enum Registration: Sendable, Equatable {
     case registered
-    /// Since then, in ms since the Unix epoch.
+    /// Since that time, in ms since the Unix epoch.
     case unregistered(at: Int64)
     case expired(at: Int64)
     /// The service never heard of the handle.
@@ -321,25 +323,25 @@ struct Device: Sendable {
     static let followsStream = Flags(rawValue: 2)
     static let powerSaving = Flags(rawValue: 4)
     static let disabled = Flags(rawValue: 8)
-    /// The app was deleted and the device with it; the place stays so that numbers do.
+    /// The app was deleted together with the device; the entry remains so that indexes stay valid.
     static let deleted = Flags(rawValue: 16)
   }
 
   /// The app's number.
   let app: UInt32
-  /// Less urgent messages wait; Web Push only (RFC 8030, section 5.3).
+  /// Messages of a lower urgency are held; Web Push only (RFC 8030, section 5.3).
   var minUrgency = Urgency.veryLow
-  /// Place of its log in `DeviceTable.logs`, or -1.
+  /// The index of its log in `DeviceTable.logs`, or -1.
   var log: Int32 = -1
   var handle: DeviceHandle
   var flags: Flags
   var registration: Registration = .registered
-  /// Until then (ms) a dead handle is still answered as a live one.
+  /// The time in ms until which a dead handle is still treated as a live one.
   var silentUntil: Int64 = 0
-  /// The handle expires then (ms).
+  /// The time in ms when the handle expires.
   var expiresAt: Int64 = .max
 
-  /// What the push service knows of the handle at `now`, in ms.
+  /// The registration of the handle at `now`, in ms, as the push service knows it.
   func registration(at now: Int64) -> Registration {
     if registration == .registered, now >= expiresAt { return .expired(at: expiresAt) }
     return registration

@@ -6,13 +6,13 @@ struct EmulatorClock: Sendable {
   enum Mode: Sendable, Equatable {
     /// The machine's time plus an offset in ms.
     case real(offset: Int64)
-    /// Stands still until it is moved.
+    /// A stopped time that changes only on request.
     case manual(now: Int64)
   }
 
   private(set) var mode: Mode
 
-  /// Real time, or standing still at `now`.
+  /// Real time, or stopped at `now`.
   init(manual now: Int64? = nil) {
     mode = now.map { .manual(now: $0) } ?? .real(offset: 0)
   }
@@ -31,7 +31,7 @@ struct EmulatorClock: Sendable {
 
   mutating func setManual(now: Int64) { mode = .manual(now: now) }
 
-  /// Moves on by `milliseconds`, in either mode.
+  /// Advances by `milliseconds`, in either mode.
   mutating func advance(by milliseconds: Int64) {
     switch mode {
     case .real(let offset): mode = .real(offset: Self.sum(offset, milliseconds))
@@ -39,7 +39,7 @@ struct EmulatorClock: Sendable {
     }
   }
 
-  /// The latest time the control API takes: the year 9999, far from overflow.
+  /// The latest time that the control API accepts: the year 9999, far from overflow.
   static let latest: Int64 = 253_402_300_799_999
 
   private static func sum(_ a: Int64, _ b: Int64) -> Int64 {
@@ -63,7 +63,7 @@ struct TokenBucket: Sendable {
   /// Takes one token if there is one.
   /// - Parameters:
   ///   - rate: Tokens a second, above 0.
-  ///   - burst: The most that can be saved up, at least 1; a new bucket is full.
+  ///   - burst: Maximum number of saved tokens, at least 1; a new bucket is full.
   ///   - now: In ms.
   mutating func take(rate: Double, burst: Double, now: Int64) -> Bool {
     if tokens < 0 {
@@ -79,17 +79,17 @@ struct TokenBucket: Sendable {
   }
 }
 
-/// A rate limit for each of many things; a new one of each is full.
+/// A rate limit for each of many keys; a new one is full.
 struct RateTable<Key: Hashable & Sendable>: Sendable {
   private var buckets: [Key: TokenBucket] = [:]
 
-  /// So many at once; then all start afresh, rather than memory growing without end.
+  /// Maximum number of keys; beyond it all limits are reset, so that memory stays bounded.
   private static var capacity: Int { 100_000 }
 
   /// Takes one, unless the limit is off.
   /// - Parameters:
-  ///   - rate: A second; `nil` for no limit.
-  ///   - burst: By default the rate, at least 1.
+  ///   - rate: Tokens per second; `nil` for no limit.
+  ///   - burst: Defaults to the rate, at least 1.
   ///   - now: In ms.
   mutating func take(_ key: Key, rate: Double?, burst: Double? = nil, now: Int64) -> Bool {
     guard let rate else { return true }

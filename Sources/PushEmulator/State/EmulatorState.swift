@@ -1,18 +1,18 @@
 import Synchronization
 
-/// Everything that the services share, without any input or output: what comes in is a call, what
-/// must happen outside is its result. One lock guards it (`EmulatorCore`), and with it what each
-/// service knows for itself (`StandIn`).
+/// The state that the services share, without I/O: input arrives as calls, and external effects are
+/// their results. One lock guards it (`EmulatorCore`), together with each service's own state
+/// (`StandIn`).
 struct EmulatorState: Sendable {
   let options: EmulatorOptions
   let services: [any StandIn]
   var clock: EmulatorClock
   var generator: SeededGenerator
-  /// Which service each app is of, by the app's number.
+  /// The service of each app, by the app's number.
   var apps: [UInt32: PushService] = [:]
   var lastApp: UInt32 = 0
   var handles = HandleTable()
-  /// Where the services listen, once they do.
+  /// The addresses of the services, once they listen.
   var addresses = EmulatorAddresses()
   var devices: DeviceTable
   var connections = ConnectionTable()
@@ -20,9 +20,9 @@ struct EmulatorState: Sendable {
   var journal: Journal
   var statistics = Statistics()
   var lastRequest = 0
-  /// Streams are told apart by number, also over a reset.
+  /// Streams are distinguished by number, also across a reset.
   private var lastReader = 0
-  /// Grows with each change of apps and devices: the state file follows it.
+  /// Increases with each change of apps and devices: the state file follows it.
   var revision = 0
 
   init(_ options: EmulatorOptions = EmulatorOptions()) {
@@ -42,10 +42,10 @@ struct EmulatorState: Sendable {
     return found
   }
 
-  /// Drops apps, devices, channels, history, faults and journal, and begins ids again. Open
-  /// connections and the clock stay; streams end.
+  /// Removes apps, devices, channels, history, faults and journal, and restarts ids. Open
+  /// connections and the clock are kept; streams end.
   ///
-  /// - Parameter keepApps: Keeps apps and keys, and goes on with the ids where they stand.
+  /// - Parameter keepApps: Keeps apps and keys, and continues with the current ids.
   mutating func reset(keepApps: Bool) {
     for app in apps.keys { devices.removeFeed(of: app) }
     devices.endReaders()
@@ -69,7 +69,7 @@ struct EmulatorState: Sendable {
     return EventReader(id: lastReader, wake: wake)
   }
 
-  /// Does what is due by the clock: expirations, and pushes that waited long enough.
+  /// Does everything that is due: expirations, and pushes that were held long enough.
   mutating func settleDue() {
     let now = clock.now
     while let device = devices.takeDue(at: now) { settle(device, now: now) }
@@ -87,7 +87,7 @@ struct EmulatorState: Sendable {
     return number
   }
 
-  /// Takes the next app number for an app of this service.
+  /// Allocates the next app number for an app of this service.
   mutating func newApp(_ service: PushService) -> UInt32 {
     lastApp += 1
     apps[lastApp] = service
@@ -113,7 +113,7 @@ struct EmulatorState: Sendable {
   }
 }
 
-/// The state behind its one lock. Listener threads and the control API take it for microseconds;
+/// The state behind its one lock. Listener threads and the control API hold it for microseconds;
 /// nothing is awaited or written to a socket under it.
 final class EmulatorCore: Sendable {
   let services: [any StandIn]

@@ -1,4 +1,4 @@
-/// What a push service calls a device.
+/// The identity of a device at a push service.
 enum DeviceHandle: Sendable, Hashable {
   case apns(APNsHandle)
   case named(NamedHandle)
@@ -14,25 +14,25 @@ enum DeviceHandle: Sendable, Hashable {
 /// A handle of a service other than APNs.
 struct NamedHandle: Sendable, Hashable, Codable {
   let service: PushService
-  /// What the service looks the device up by: FCM's registration token, the token in a WNS
-  /// channel's URI, the id in a Web Push endpoint, ADM's registration id, Baidu's channel id,
+  /// The text by which the service looks the device up: FCM's registration token, the token in a
+  /// WNS channel's URI, the id in a Web Push endpoint, ADM's registration id, Baidu's channel id,
   /// Xiaomi's regid.
   let text: String
   /// Web Push only.
   var keys: SubscriptionKeys?
-  /// Baidu only: the id that goes with the channel's.
+  /// Baidu only: the user id that belongs to the channel id.
   var user: String?
 }
 
 /// The keys of a Web Push subscription (RFC 8291), base 64 URL without padding.
 ///
-/// One object per subscription, so that the devices without one stay small.
+/// One object per subscription, so that devices without one stay small.
 final class SubscriptionKeys: Sendable, Hashable, Codable {
   /// 65 bytes.
   let p256dh: String
   /// 16 bytes.
   let auth: String
-  /// 32 bytes, for a device that the emulator decrypts for; `nil` leaves payloads as they are.
+  /// 32 bytes, for a device whose payloads the emulator decrypts; `nil` leaves them encrypted.
   let privateKey: String?
 
   init(p256dh: String, auth: String, privateKey: String?) {
@@ -48,13 +48,13 @@ final class SubscriptionKeys: Sendable, Hashable, Codable {
   func hash(into hasher: inout Hasher) { hasher.combine(p256dh) }
 }
 
-/// A handle that a device had before, and why it has it no more.
+/// A former handle of a device, and the reason that it ended.
 struct FormerHandle: Sendable {
   let handle: DeviceHandle
   let registration: Device.Registration
 }
 
-/// Which device has which handle at which service; former handles stay.
+/// The devices by handle at each service; former handles are kept.
 struct HandleTable: Sendable {
   /// Tokens of APNs, one table for each environment, without a string.
   private var production: [APNsToken: Int32] = [:]
@@ -89,7 +89,7 @@ struct HandleTable: Sendable {
     }
   }
 
-  /// Makes room for more handles of the kind of this one.
+  /// Reserves capacity for more handles of the same kind.
   mutating func reserve(_ more: Int, like handle: DeviceHandle) {
     switch handle {
     case .named(let handle):
@@ -104,22 +104,23 @@ struct HandleTable: Sendable {
   }
 }
 
-/// What a service knows of a handle that a request names.
+/// The result of looking up a handle that a request names.
 struct FoundHandle: Sendable {
   let device: Int
   let handle: NamedHandle
-  /// Of the handle, which may be a former one of the device.
+  /// The registration of the handle, which may be a former one of the device.
   let registration: Device.Registration
-  /// The device's present handle, for services that tell it where the former one is used.
+  /// The device's current handle, for services that return it when a former one is used.
   let current: NamedHandle
 
-  /// Whether the service takes messages for it: it is registered, or nobody has noticed yet that it
-  /// is not.
+  /// Whether the service accepts messages for it: it is registered, or its end has not been noticed
+  /// yet.
   let isAlive: Bool
 }
 
 extension EmulatorState {
-  /// Looks a handle up at a service other than APNs; `nil` for one that the service never heard of.
+  /// Looks up a handle at a service other than APNs; `nil` for one that the service has never
+  /// issued.
   func find(_ service: PushService, _ text: String, now: Int64) -> FoundHandle? {
     guard let index = handles.device(service, text),
       case .named(let current) = devices[index].handle

@@ -1,4 +1,5 @@
-/// The last requests that the services got, oldest first (docs/protocol/emulator.md, section 2.4).
+/// The last requests that the services received, oldest first (docs/protocol/emulator.md, section
+/// 2.4).
 struct Journal: Sendable {
   struct Entry: Sendable {
     let seq: Int
@@ -7,11 +8,11 @@ struct Journal: Sendable {
     let service: ServiceWord
     let connection: Int
     let stream: Int32
-    /// Names and values in turn, each ended by a NUL; `:method` and `:path` come first. Without the
-    /// value of `authorization`.
+    /// Names and values in turn, each ended by a NUL; `:method` and `:path` come first. The value
+    /// of `authorization` is omitted.
     let head: [UInt8]
     let credential: Credential
-    /// The device that was named; `nil` where the path says it, or none was.
+    /// The named device; `nil` where the path contains it, or none was named.
     let handle: String?
     let bodyBytes: Int
     /// 0 when the request got no answer.
@@ -19,32 +20,32 @@ struct Journal: Sendable {
     let reason: String?
     let faultID: String?
     let storeAction: StoreAction?
-    /// How many devices a broadcast was for; `nil` for anything else.
+    /// Number of devices that a broadcast was for; `nil` for anything else.
     let recipients: Int?
     let microseconds: Int
   }
 
-  /// What a request identified itself with, without the secret itself.
+  /// The credential of a request, without the secret itself.
   enum Credential: Sendable {
     case none
     /// APNs' provider token, which most of its requests share.
     case token(ProviderToken)
-    /// Accepted, by the name of its key or client; with what it says.
+    /// An accepted credential, by the name of its key or client, with its claims.
     case accepted(keyID: String, claims: JSON = [:])
-    /// Sent, and refused.
+    /// A refused credential.
     case refusedToken
     case certificate(sha256: String)
   }
 
-  /// Entries kept; 0 keeps none.
+  /// Maximum number of entries; 0 keeps none.
   let capacity: Int
-  /// Memory for the entries, in bytes and roughly.
+  /// Approximate memory for the entries, in bytes.
   let limit: Int
-  /// Entries that had to go to make room, since the start.
+  /// Number of entries dropped to make room, since the start.
   private(set) var dropped = 0
   private var cost = 0
   private var entries = RingBuffer<Entry>()
-  /// How many are kept now.
+  /// Number of entries that are kept.
   var count: Int { entries.count }
 
   init(capacity: Int, bytes limit: Int) {
@@ -69,7 +70,7 @@ struct Journal: Sendable {
     cost = 0
   }
 
-  /// Entries after a number that fit, oldest first.
+  /// Entries after a number that match, oldest first.
   func entries(after seq: Int, limit: Int, where fits: (Entry) -> Bool) -> [Entry] {
     var found: [Entry] = []
     for index in 0..<entries.count where found.count < limit {
@@ -79,7 +80,7 @@ struct Journal: Sendable {
     return found
   }
 
-  /// The last entries that fit, oldest first.
+  /// The last entries that match, oldest first.
   func entries(newest most: Int, where fits: (Entry) -> Bool) -> [Entry] {
     var found: [Entry] = []
     for index in (0..<entries.count).reversed() where found.count < most {
@@ -90,7 +91,7 @@ struct Journal: Sendable {
 }
 
 extension Journal.Entry {
-  /// The memory it holds on to, in bytes and roughly.
+  /// Approximate memory that it occupies, in bytes.
   fileprivate var cost: Int {
     let claims: Int =
       if case .accepted(let keyID, _) = credential { 512 + keyID.utf8.count } else { 0 }
@@ -142,7 +143,7 @@ extension Journal.Credential {
 /// section 2.4).
 struct Statistics: Sendable {
   private(set) var requests = 0
-  /// Success, which most answers are: without a search, by the service's place.
+  /// Counts of success, the most frequent result, indexed directly by the service's place.
   private var successes = [Int](repeating: 0, count: ServiceWord.all.count)
   private var others: [Answer: Int] = [:]
   private var unanswered = 0
@@ -158,9 +159,9 @@ struct Statistics: Sendable {
   }
 
   /// - Parameters:
-  ///   - status: 0 for no answer.
-  ///   - action: What became of the message, if there was one.
-  ///   - microseconds: From the request's arrival to its answer.
+  ///   - status: 0 for no reply.
+  ///   - action: The result for the message, if there was one.
+  ///   - microseconds: Time from the request's arrival to its reply.
   mutating func count(
     _ service: ServiceWord, status: Int, reason: String?, action: StoreAction?, microseconds: Int
   ) {

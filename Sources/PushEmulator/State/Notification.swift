@@ -1,21 +1,21 @@
-/// A message that a push service took for a device; never changes, shared by history, store and
+/// A message that a push service accepted for a device; immutable, shared by history, store and
 /// streams.
 final class Notification: Sendable {
-  /// The service's own header fields that matter on the device.
+  /// The service's own header fields that are relevant on the device.
   enum Headers: Sendable {
     case apns(APNsHeaders)
     case fields(PushService, [Field])
   }
 
-  /// A header field, or what the service has in its place.
+  /// A header field, or the service's equivalent.
   struct Field: Sendable, Codable, Equatable {
     let name: String
     let value: String
   }
 
-  /// Whether a payload that came encrypted could be read.
+  /// Whether an encrypted payload could be decrypted.
   enum Decryption: Sendable, Equatable {
-    /// It came in the clear, or the emulator has no key for it.
+    /// It was not encrypted, or the emulator has no key for it.
     case none
     case succeeded
     case failed(reason: String)
@@ -25,19 +25,19 @@ final class Notification: Sendable {
   /// In ms since the Unix epoch.
   let receivedAt: Int64
   let headers: Headers
-  /// What the device sees, decrypted where that could be done; for APNs one JSON object.
+  /// The payload as the device sees it, decrypted if possible; for APNs one JSON object.
   let payload: [UInt8]
   let decryption: Decryption
   let urgency: Urgency
-  /// Takes the place of a shown notification with the same key.
+  /// The key of a shown notification that this one replaces.
   let collapseKey: String?
-  /// Takes the place of a waiting message with the same key.
+  /// The key of a waiting message that this one replaces.
   let storeKey: String?
-  /// May be kept until then, in ms since the Unix epoch; 0 when it may not be kept at all.
+  /// Time until which it may be stored, in ms since the Unix epoch; 0 when it must not be stored.
   let storableUntil: Int64
-  /// No device gets it before, in ms since the Unix epoch; 0 for at once.
+  /// Time before which no device gets it, in ms since the Unix epoch; 0 for immediately.
   let notBefore: Int64
-  /// Where it waits, and with how many others.
+  /// The part of the store in which it waits, with its limit.
   let shelf: Shelf
   /// The request in the journal.
   let requestSeq: Int
@@ -63,7 +63,7 @@ final class Notification: Sendable {
     self.requestSeq = requestSeq
   }
 
-  /// The memory it holds on to, in bytes and roughly.
+  /// Approximate memory that it occupies, in bytes.
   var cost: Int {
     let texts = [collapseKey, storeKey].reduce(0) { $0 + ($1?.utf8.count ?? 0) }
     let fields: Int =
@@ -84,31 +84,31 @@ final class Notification: Sendable {
 }
 
 /// The part of a device's store that a message waits in, with its limit (docs/protocol/emulator.md,
-/// section 3, row "store limit"). It comes with the message, so that the store needs no service's
-/// rules.
+/// section 3, row "store limit"). It is part of the message, so that the store is independent of
+/// the services' rules.
 struct Shelf: Sendable, Codable, Equatable {
-  /// What happens to make room for one more.
+  /// The policy for making room for one more.
   enum Overflow: String, Sendable, Codable {
     /// The oldest counts as replaced by the new one.
     case replacesOldest
     /// The oldest is discarded.
     case dropsOldest
-    /// All of the shelf are discarded, the new one too, and the app is told so (FCM).
+    /// All on the shelf are discarded, including the new one, and the app is notified (FCM).
     case dropsAll
   }
 
-  /// Tells the shelves of one device apart.
+  /// Distinguishes the shelves of one device.
   let number: UInt8
-  /// Most messages on it, at least 1.
+  /// Maximum number of messages on it, at least 1.
   let limit: Int
   let overflow: Overflow
 
-  /// Where messages wait at services that say nothing of a limit.
+  /// The shelf of services that document no limit.
   static let wide = Shelf(number: 0, limit: 100, overflow: .dropsOldest)
 }
 
-/// How much a message presses, in the services' common order: Web Push's four words
-/// (RFC 8030, section 5.3); the others' priorities are two of them.
+/// The urgency of a message, in an order common to all services: Web Push's four words (RFC 8030,
+/// section 5.3); the priorities of others map to two of them.
 enum Urgency: UInt8, Comparable, Sendable, Codable {
   case veryLow, low, normal, high
 
@@ -116,7 +116,7 @@ enum Urgency: UInt8, Comparable, Sendable, Codable {
 
   static let words = ["very-low", "low", "normal", "high"]
 
-  /// As `Urgency` of Web Push says it.
+  /// The value of Web Push's `Urgency`.
   var word: String { Self.words[Int(rawValue)] }
 
   init?(word: String) {
@@ -125,17 +125,17 @@ enum Urgency: UInt8, Comparable, Sendable, Codable {
   }
 }
 
-/// Something that happened to a device; what its event stream shows (docs/protocol/emulator.md,
+/// Something that happened to a device, as shown by its event stream (docs/protocol/emulator.md,
 /// section 2.3).
 struct DeviceEvent: Sendable {
   enum Body: Sendable {
     case notification(Delivery)
     /// A waiting message was replaced by a newer one.
     case replaced(MessageID, by: MessageID)
-    /// A waiting message passed its time.
+    /// A waiting message expired.
     case expired(MessageID)
     case discarded(MessageID, DiscardReason)
-    /// The store overflowed and all that waited is gone; FCM only.
+    /// The store overflowed and all waiting messages were discarded; FCM only.
     case deletedMessages
     case state(DeviceStateWord)
   }
@@ -144,7 +144,7 @@ struct DeviceEvent: Sendable {
   let seq: Int
   let body: Body
 
-  /// The memory it holds on to, in bytes and roughly, for the budget of the history.
+  /// Approximate memory that it occupies, in bytes, for the budget of the history.
   var cost: Int {
     if case .notification(let delivery) = body {
       Self.place + delivery.notification.cost
@@ -153,7 +153,7 @@ struct DeviceEvent: Sendable {
     }
   }
 
-  /// Its place in a ring, of which up to a half is empty, and in two lists of what there is.
+  /// Memory for its entry in a ring buffer, up to half of which is empty, and in two other lists.
   static let place = 2 * MemoryLayout<DeviceEvent?>.stride + 32
 }
 
@@ -167,7 +167,7 @@ struct Delivery: Sendable {
   let source: Source
   /// In ms since the Unix epoch.
   let deliveredAt: Int64
-  /// The notification on the device whose place it took.
+  /// The notification on the device that it replaced.
   let replaces: MessageID?
 }
 
@@ -179,7 +179,7 @@ enum Presence: String, CaseIterable, Sendable, Codable {
   case stream
 }
 
-/// Why a message was thrown away.
+/// The reason for which a message was discarded.
 enum DiscardReason: String, CaseIterable, Sendable, Codable {
   case offlineNoStore = "offline-no-store"
   case storeFull = "store-full"
@@ -188,29 +188,29 @@ enum DiscardReason: String, CaseIterable, Sendable, Codable {
   case badPayload = "bad-payload"
 }
 
-/// What a `state` event says.
+/// The word in a `state` event.
 enum DeviceStateWord: String, Sendable, Codable {
   case online, offline, unregistered, rotated
 }
 
-/// What became of a message; counted in the statistics and kept in the journal.
+/// The result for a message; counted in the statistics and kept in the journal.
 enum StoreAction: Int, CaseIterable, Sendable {
   /// Shown on the device at once.
   case delivered
-  /// Waits until the device saves no more power.
+  /// Held until the device leaves low-power mode.
   case held
   /// Waits until the device is online.
   case stored
-  /// As `stored`, and an older one had to go.
+  /// As `stored`, and it replaced an older one.
   case replaced
   case discarded
 
-  /// As the control API says it.
+  /// The word in the control API.
   var word: String { "\(self)" }
 }
 
-/// What a push service calls a message: a UUID for APNs, kept without a string, and a word of the
-/// service's own form elsewhere.
+/// The id of a message at a push service: a UUID for APNs, stored without a string, and elsewhere a
+/// word in the service's own form.
 enum MessageID: Hashable, Sendable {
   case apns(APNsMessageID)
   case word(String)
@@ -222,6 +222,6 @@ enum MessageID: Hashable, Sendable {
     }
   }
 
-  /// Reads what `text` wrote.
+  /// Reads the output of `text`.
   init(_ text: String) { self = APNsMessageID(text).map(MessageID.apns) ?? .word(text) }
 }

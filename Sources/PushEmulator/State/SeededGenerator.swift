@@ -1,5 +1,5 @@
-/// SplitMix64: the emulator's one source of ids, device tokens and fault dice. The same seed gives
-/// the same ids again, also after a reset. Never used for keys.
+/// SplitMix64: the emulator's only source of ids, device tokens and random faults. The same seed
+/// gives the same ids again, also after a reset. Never used for keys.
 ///
 /// - SeeAlso: <https://prng.di.unimi.it/splitmix64.c>
 struct SeededGenerator: RandomNumberGenerator, Sendable, Codable, Equatable {
@@ -31,20 +31,20 @@ struct SeededGenerator: RandomNumberGenerator, Sendable, Codable, Equatable {
     return String((0..<10).map { _ in letters[Int(next() & 31)] })
   }
 
-  /// So many characters of base 64 URL.
+  /// A number of base 64 URL characters.
   mutating func base64URL(_ count: Int) -> String {
     text(count, of: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
   }
 
-  /// So many lower-case hex digits.
+  /// A number of lower-case hex digits.
   mutating func hex(_ count: Int) -> String { text(count, of: "0123456789abcdef") }
 
-  /// So many digits from 0 to 7, the first of them not 0: a number that looks like a decimal one.
+  /// A number of digits from 0 to 7, the first of them not 0, so that the number looks decimal.
   mutating func digits(_ count: Int) -> String {
     text(1, of: "12345678") + text(count - 1, of: "01234567")
   }
 
-  /// - Parameter letters: 8, 16 or 64 of them, so that all are as likely.
+  /// - Parameter letters: 8, 16 or 64 of them, so that all are equally likely.
   private mutating func text(_ count: Int, of letters: some StringProtocol) -> String {
     let letters = Array(letters.utf8)
     var out: [UInt8] = []

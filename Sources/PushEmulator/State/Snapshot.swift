@@ -1,17 +1,16 @@
 import Cryptography
 import Foundation
 
-/// What outlives the emulator in its state file: apps with their keys, devices with their tokens,
-/// what waits for them and what they were shown last. Journal, statistics, faults and clock begin
-/// again with each run.
+/// The persistent state in the state file: apps with their keys, devices with their tokens, their
+/// waiting messages and last events. Journal, statistics, faults and clock restart with each run.
 ///
-/// The services' own parts stand beside the common ones, under the names that they give them.
+/// The services' own parts are stored beside the common ones, under the services' keys.
 struct Snapshot: Codable, Sendable {
   static let currentVersion = 1
   /// Events kept per device.
   static let eventsPerDevice = 100
 
-  /// Why a state file cannot be taken up.
+  /// The reason that a state file cannot be restored.
   struct Damage: Error {
     let reason: String
   }
@@ -26,15 +25,16 @@ struct Snapshot: Codable, Sendable {
     init?(intValue: Int) { nil }
   }
 
-  /// Where a decoder finds the services that take up their parts.
+  /// The key under which a decoder finds the services that restore their parts.
   static let services = CodingUserInfoKey(rawValue: "services").unsafelyUnwrapped
 
   private let version: Int
   private let generator: SeededGenerator
   private let lastApp: UInt32
-  /// As they are in the state, for saving; encoding them takes long, and the lock is not held then.
+  /// The devices as they are in the state, for saving; encoding takes long and is done without the
+  /// lock.
   private var table: DeviceTable?
-  /// In the order of their numbers; `nil` for one that was deleted. As they were read.
+  /// The devices as read, in the order of their numbers; `nil` for a deleted one.
   private var devices: [SavedDevice?] = []
   /// By app number: the newest id of the app's event stream.
   private let feeds: [UInt32: Int]
@@ -73,13 +73,13 @@ struct Snapshot: Codable, Sendable {
     lastApp = try container.decode(UInt32.self, forKey: "lastApp")
     feeds = try container.decode([UInt32: Int].self, forKey: "feeds")
     devices = try container.decode([SavedDevice?].self, forKey: "devices")
-    // The services read their parts now and take them up behind the devices.
+    // The services read their parts now and restore them after the devices.
     for service in decoder.userInfo[Self.services] as? [any StandIn] ?? [] {
       restorers.append(try service.restorer(container))
     }
   }
 
-  /// Fills a fresh state.
+  /// Restores into a fresh state.
   func restore(into state: inout EmulatorState) throws {
     state.generator = generator
     state.lastApp = lastApp

@@ -1,9 +1,9 @@
-/// Store and forward, the same for every push service: what differs between them comes with each
+/// Store and forward, the same for every push service: the differences are properties of each
 /// message (docs/protocol/emulator.md, section 3).
 extension EmulatorState {
-  /// Takes an accepted message: delivers, holds, stores or discards it.
+  /// Handles an accepted message: delivers, holds, stores or discards it.
   ///
-  /// - Parameter isBadPayload: The service took it, and no device could read it.
+  /// - Parameter isBadPayload: Whether the service accepted a payload that no device could read.
   mutating func take(
     _ notification: Notification, for device: Int, now: Int64, isBadPayload: Bool = false
   ) -> StoreAction {
@@ -33,7 +33,7 @@ extension EmulatorState {
     return .delivered
   }
 
-  /// Keeps a message for a device that is offline.
+  /// Stores a message for a device that is offline.
   private mutating func store(
     _ notification: Notification, for device: Int, now: Int64
   ) -> StoreAction {
@@ -75,10 +75,10 @@ extension EmulatorState {
     return .replaced
   }
 
-  /// Most messages held back for one device.
+  /// Maximum number of messages held for one device.
   private static let heldLimit = 100
 
-  /// Keeps a message for a device that saves power, or one whose time has not come.
+  /// Holds a message for a device in low-power mode, or one that is not due yet.
   private mutating func hold(
     _ notification: Notification, for device: Int, now: Int64
   ) -> StoreAction {
@@ -100,21 +100,21 @@ extension EmulatorState {
     return .held
   }
 
-  /// Until when a message is held at most, in ms: APNs has a window, the others wait for the
-  /// device.
+  /// The time until which a message is held at most, in ms: APNs has a window, the others wait for
+  /// the device.
   private func holdLimit(of notification: Notification, now: Int64) -> Int64 {
     self[notification.service].holdWindow.map { now + $0 * 1000 } ?? .max
   }
 
-  /// Does what is due for one device: drops what is past its time, and delivers what it may have.
+  /// Does what is due for one device: drops expired messages, and delivers those that are due.
   mutating func settle(_ device: Int, now: Int64) {
-    // Of one service, as the device is.
+    // The window of one service, the device's.
     let window = self[devices[device].handle.service].holdWindow
     devices.settle(device, now: now, holdLimit: window.map { now + $0 * 1000 } ?? .max)
   }
 }
 
-/// Coming and going: what the store does when a device goes online, saves power or goes away
+/// The store's reaction when a device goes online, changes its low-power mode or goes away
 /// (docs/protocol/emulator.md, section 3). The rules are the same for every push service.
 extension DeviceTable {
   /// Shows a notification on the device.
@@ -137,16 +137,16 @@ extension DeviceTable {
     record(.discarded(id, why), for: index)
   }
 
-  /// Whether a message waits although its device is online: the device saves power, or wants none
-  /// that is less urgent.
+  /// Whether a message is held although its device is online: the device is in low-power mode, or
+  /// requires a higher urgency.
   func holds(_ notification: Notification, for index: Int) -> Bool {
     if notification.service == .webpush { return notification.urgency < devices[index].minUrgency }
     return devices[index].flags.contains(.powerSaving) && notification.urgency < .high
   }
 
-  /// Does what is due for a device: drops what is past its time, and delivers what it may have now.
+  /// Does what is due for a device: drops expired messages, and delivers those that are now due.
   ///
-  /// - Parameter holdLimit: Until when a message is held that begins to wait now, in ms.
+  /// - Parameter holdLimit: The time until which a message is held from now on, in ms.
   mutating func settle(_ index: Int, now: Int64, holdLimit: Int64) {
     guard let waiting = log(of: index)?.waiting, !waiting.isEmpty else { return }
     let online = isOnline(index)
@@ -181,7 +181,7 @@ extension DeviceTable {
     if !keep.isEmpty { schedule(index) }
   }
 
-  /// Puts the message in the place of a waiting one with the same key.
+  /// Replaces a waiting message with the same key.
   mutating func replaceWaiting(
     _ notification: Notification, for index: Int, heldUntil: Int64?
   ) -> Bool {
@@ -199,7 +199,7 @@ extension DeviceTable {
     return true
   }
 
-  /// Delivers what is held back; an urgent message takes it along.
+  /// Delivers held messages; an urgent message triggers this.
   mutating func releaseHeld(_ index: Int, now: Int64) {
     guard let log = log(of: index), !log.waiting.isEmpty else { return }
     withLog(of: index) { $0.waiting = [] }
@@ -208,12 +208,12 @@ extension DeviceTable {
     }
   }
 
-  /// Takes messages out of the store without a word.
+  /// Removes messages from the store without an event.
   mutating func removeWaiting(_ ids: Set<MessageID>, from index: Int) {
     withLog(of: index) { $0.waiting.removeAll { ids.contains($0.notification.id) } }
   }
 
-  /// Puts a message back that a stream took and could not pass on: the device went offline.
+  /// Returns a message to the store that a stream could not deliver: the device went offline.
   mutating func takeBack(_ notification: Notification, for index: Int, now: Int64) {
     guard notification.storableUntil > now else {
       return discard(notification.id, for: index, why: .offlineNoStore)
@@ -233,7 +233,7 @@ extension DeviceTable {
     schedule(index)
   }
 
-  /// Throws away everything that waits.
+  /// Discards all waiting messages.
   mutating func discardWaiting(_ index: Int, why: DiscardReason) {
     guard let waiting = log(of: index)?.waiting, !waiting.isEmpty else { return }
     withLog(of: index) { $0.waiting = [] }

@@ -2,7 +2,7 @@ import Wire
 
 /// WNS at the control API.
 extension WNSStandIn {
-  /// A channel lives 30 days at most (docs/protocol/push-services/wns.md, section 1).
+  /// A channel expires after 30 days (docs/protocol/push-services/wns.md, section 1).
   var handleLifetime: Int64? { 30 * 86_400 }
 
   private static var mark: String { "/?token=" }
@@ -17,7 +17,7 @@ extension WNSStandIn {
       ? nil : "must be a channel URI that ends in '\(Self.mark)' and letters, digits, '-', '_', '%'"
   }
 
-  /// A channel is called by the text behind `?token=`, as it stands there.
+  /// A channel is identified by the text after `?token=`, verbatim.
   func handle(
     _ reader: JSONReader, in state: inout EmulatorState
   ) throws(ControlError) -> NamedHandle? {
@@ -70,7 +70,7 @@ extension WNSStandIn {
       secret: try entra.required("secret"))
   }
 
-  /// `secret` and `entra` take the place of the old; `revokeTokens` ends all access tokens.
+  /// `secret` and `entra` replace the previous ones; `revokeTokens` revokes all access tokens.
   static let changeableMembers = ["secret", "entra", "revokeTokens"]
 
   func change(_ app: inout App, _ body: JSONReader) throws(ControlError) {
@@ -99,12 +99,12 @@ extension WNSStandIn {
 }
 
 extension EmulatorServer {
-  /// What a hub shows WNS.
+  /// A WNS app with everything that a hub's credential needs.
   package struct WindowsApp: Sendable {
     package let appID: String
     package let packageSID: String
     package let secret: String
-    /// Where access tokens come from.
+    /// The URL that issues access tokens.
     package let tokenURL: String
   }
 

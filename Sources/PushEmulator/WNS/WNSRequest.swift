@@ -7,7 +7,7 @@ struct WNSRequest: Sendable {
   enum Target: Sendable, Equatable {
     case liveToken
     case entraToken(tenant: String)
-    /// The text behind `?token=`; empty when there is none.
+    /// The text after `?token=`; empty when there is none.
     case channel(String)
   }
 
@@ -36,7 +36,7 @@ struct WNSRequest: Sendable {
   enum Kind: String, CaseIterable, Sendable {
     case toast, tile, badge, raw
 
-    /// Its place in the store.
+    /// The number of its shelf.
     var shelf: UInt8 {
       switch self {
       case .toast: 0
@@ -46,7 +46,7 @@ struct WNSRequest: Sendable {
       }
     }
 
-    /// What `X-WNS-PRIORITY` is when nobody says.
+    /// The default `X-WNS-PRIORITY`.
     var priority: Int {
       switch self {
       case .toast: 1
@@ -58,7 +58,7 @@ struct WNSRequest: Sendable {
     var contentType: String { self == .raw ? "application/octet-stream" : "text/xml" }
   }
 
-  /// What the `X-WNS-*` fields say, if all of them are legal.
+  /// The values of the `X-WNS-*` fields, if all of them are valid.
   struct Fields: Sendable {
     let kind: Kind
     let isCached: Bool
@@ -69,7 +69,7 @@ struct WNSRequest: Sendable {
     let priority: Int
   }
 
-  /// Whether the sender wants to know how the device is connected.
+  /// Whether the sender asks for the device's connection status.
   var wantsStatus: Bool { plain["x-wns-requestforstatus"]?.lowercased() == "true" }
 
   /// Reads the fields.

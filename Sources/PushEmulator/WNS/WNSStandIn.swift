@@ -4,29 +4,29 @@ extension EmulatorListener {
   package static let wns = Self(.wns, port: 9460)
 }
 
-/// How strict the WNS stand-in is (docs/protocol/emulator.md, section 6).
+/// The strictness of the WNS stand-in (docs/protocol/emulator.md, section 6).
 package struct WNSOptions: Sendable {
-  /// Whether XML that is not well-formed, or has another root than its type, is refused; otherwise
-  /// it is taken and dropped.
+  /// Whether XML that is not well-formed, or whose root does not match its type, is refused;
+  /// otherwise it is accepted and dropped.
   package var strictXML = false
-  /// Seconds that an access token of a Microsoft account is good for.
+  /// Lifetime of an access token of a Microsoft account in seconds.
   package var liveTokenLifetime: Int64 = 86_400
-  /// And one of Microsoft Entra.
+  /// Lifetime of an access token of Microsoft Entra in seconds.
   package var entraTokenLifetime: Int64 = 3599
-  /// Whether `expires_in` comes as text, to test lenient readers.
+  /// Whether `expires_in` is sent as a string, to test lenient parsers.
   package var expiresInAsString = false
-  /// Whether a tile keeps five notifications, told apart by their tags, in the place of one.
+  /// Whether a tile keeps five notifications, distinguished by their tags, instead of one.
   package var tileQueue = false
   /// Notifications per second and app; `nil` switches the limit off.
   package var appRate: Double?
-  /// And per channel.
+  /// Notifications per second and channel; `nil` switches the limit off.
   package var channelRate: Double?
 
   package init() {}
 }
 
 /// WNS and both of its token services (docs/protocol/emulator.md, section 6). The emulator's lock
-/// guards what it knows; see `StandIn`.
+/// guards its state; see `StandIn`.
 final class WNSStandIn: NamedStandIn, @unchecked Sendable {
   static let service = PushService.wns
   static let listeners = [EmulatorListener.wns]
@@ -108,9 +108,9 @@ final class WNSStandIn: NamedStandIn, @unchecked Sendable {
     }
   }
 
-  /// Hands out an access token.
+  /// Issues an access token.
   ///
-  /// - Parameter tenant: Of Microsoft Entra; `nil` for a Microsoft account.
+  /// - Parameter tenant: The tenant of Microsoft Entra; `nil` for a Microsoft account.
   private func grant(
     _ request: PlainRequest, tenant: String?, now: Int64, in state: inout EmulatorState
   ) throws(TokenRefusal) -> ServiceAnswer {
@@ -122,7 +122,7 @@ final class WNSStandIn: NamedStandIn, @unchecked Sendable {
         apps.named(wanted.clientID.lowercased())
       }
     guard let app, (tenant == nil ? app.secret : app.entra?.secret) == wanted.secret else {
-      // Only Entra says 401 to a client it does not know.
+      // Only Entra replies with 401 to an unknown client.
       throw .invalidClient(tenant == nil ? 400 : 401)
     }
     let scope = tenant == nil ? Scope.live : Scope.entra
@@ -143,7 +143,7 @@ final class WNSStandIn: NamedStandIn, @unchecked Sendable {
 
   // MARK: Notifications
 
-  /// Takes a notification for a channel, from the first check to the store.
+  /// Handles a notification for a channel, from the first check to the store.
   private func answer(
     _ request: WNSRequest, channel text: String, now: Int64, in state: inout EmulatorState
   ) -> ServiceAnswer {
@@ -171,7 +171,7 @@ final class WNSStandIn: NamedStandIn, @unchecked Sendable {
     let isBadPayload: Bool
   }
 
-  /// The rows of docs/protocol/emulator.md, section 6, in their order, up to the rates.
+  /// Checks the rows of docs/protocol/emulator.md, section 6, in order, up to the rates.
   private func check(
     _ request: WNSRequest, channel text: String, credential: inout Journal.Credential, now: Int64,
     in state: EmulatorState
@@ -203,7 +203,7 @@ final class WNSStandIn: NamedStandIn, @unchecked Sendable {
     return Accepted(device: found.device, app: token.app, fields: fields, isBadPayload: isBad)
   }
 
-  /// The method, and how the body is sent.
+  /// Checks the method and the encoding of the body.
   private func checkForm(_ request: WNSRequest) throws(WNSReply) {
     switch request.plain.method {
     case "POST": break
@@ -216,7 +216,7 @@ final class WNSStandIn: NamedStandIn, @unchecked Sendable {
     }
   }
 
-  /// The rates of app and channel, and the store.
+  /// Applies the rates of app and channel, then stores the notification.
   private func take(
     _ accepted: Accepted, _ request: WNSRequest, id: String, now: Int64,
     in state: inout EmulatorState
@@ -239,7 +239,7 @@ final class WNSStandIn: NamedStandIn, @unchecked Sendable {
     let notification = notification(accepted, request, id: id, now: now, seq: state.lastRequest)
     let action = state.take(
       notification, for: device, now: now, isBadPayload: accepted.isBadPayload)
-    // Until the service has noticed that the app is gone, it says what it always says.
+    // Until the service has noticed that the app is gone, it replies as usual.
     if action == .discarded, !isSilent { reply.status = "dropped" }
     return (reply, action)
   }
@@ -251,8 +251,8 @@ final class WNSStandIn: NamedStandIn, @unchecked Sendable {
     let kind = fields.kind
     let isQueued = kind == .tile && options.tileQueue
     let key = fields.tag.map { "\(kind.rawValue)/\($0)/\(fields.group ?? "")" }
-    // Tile and badge end after three days (docs/protocol/push-services/wns.md, section 5); so does
-    // the rest here.
+    // Tile and badge expire after three days (docs/protocol/push-services/wns.md, section 5); here
+    // all kinds do.
     let until = now + (fields.ttl ?? 3 * 86_400) * 1000
     let shown = [
       ("x-wns-type", "wns/\(kind.rawValue)"), ("x-wns-tag", fields.tag),
@@ -273,8 +273,8 @@ final class WNSStandIn: NamedStandIn, @unchecked Sendable {
 
   // MARK: Answers
 
-  /// The answer with the fields that every answer of WNS has.
-  /// - Parameter id: The message's; made where there is none.
+  /// Writes a reply with the fields that every reply of WNS has.
+  /// - Parameter id: The message's id; generated where there is none.
   private func write(
     _ reply: WNSReply, to request: WNSRequest, id: String? = nil, in state: inout EmulatorState
   ) -> ServiceAnswer {
@@ -313,7 +313,7 @@ final class WNSStandIn: NamedStandIn, @unchecked Sendable {
     to fault: FaultAction.Reply, _ request: WNSRequest, in state: inout EmulatorState
   ) -> (HTTP2ServerResponse, reason: String?) {
     guard case .channel = request.target else { return TokenRefusal(fault).response }
-    // What other services say with 429, WNS says with 406.
+    // WNS uses 406 where other services reply with 429.
     let status = fault.status == 429 ? 406 : fault.status
     var reply = WNSReply(status, status == 200 ? nil : fault.reason ?? "by a fault")
     if status == 200, let word = fault.reason { reply.status = word }
@@ -322,7 +322,7 @@ final class WNSStandIn: NamedStandIn, @unchecked Sendable {
   }
 }
 
-/// What WNS answers, before it is written out (docs/protocol/push-services/wns.md, section 4).
+/// A reply of WNS before it is encoded (docs/protocol/push-services/wns.md, section 4).
 struct WNSReply: Error, Sendable {
   enum Connection: String { case connected, disconnected }
 
@@ -336,7 +336,7 @@ struct WNSReply: Error, Sendable {
   /// In seconds: `Retry-After`, or `X-WNS-CONTINUE-AFTER` of a channel.
   var pause: Int64?
 
-  /// - Parameter fault: `nil` for what is no fault.
+  /// - Parameter fault: `nil` for a success.
   init(_ code: Int, _ fault: String? = nil) {
     self.code = code
     self.fault = fault

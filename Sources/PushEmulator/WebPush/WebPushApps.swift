@@ -3,12 +3,13 @@ import Wire
 
 /// Web Push at the control API.
 extension WebPushStandIn {
-  /// A web application: the key its subscriptions are restricted to; kept in the state file.
+  /// A web application with the key that its subscriptions are restricted to; kept in the state
+  /// file.
   struct App: ServiceApp {
     let number: UInt32
-    /// 65 bytes, base 64 URL; `nil` for subscriptions that anybody may send to.
+    /// 65 bytes, base 64 URL; `nil` for subscriptions that accept any sender.
     var vapidPublicKey: String?
-    /// Of a pair that the emulator made: 32 bytes, base 64 URL.
+    /// The private key, for a pair that the emulator made: 32 bytes, base 64 URL.
     var vapidPrivateKey: String?
     var flavor: WebPushFlavor?
     var vendorStrict: Bool?
@@ -29,7 +30,7 @@ extension WebPushStandIn {
     if let keys = old?.keys, keys.privateKey == nil {
       handle.keys = keys
     } else {
-      // Without keys, should the engine fail, its messages stay encrypted.
+      // If the engine fails, the device has no keys and its messages stay encrypted.
       handle.keys = try? SubscriptionKeys()
     }
   }
@@ -71,7 +72,7 @@ extension WebPushStandIn {
   func handleJSON(_ handle: NamedHandle, in state: EmulatorState) -> JSON {
     let endpoints = state.addresses.origins(.webpush).map { $0 + "/wp/" + handle.text }
     var json: JSON = ["endpoint": JSON(endpoints.first)]
-    // For clients that speak HTTP/1.1 only.
+    // For clients that support only HTTP/1.1.
     if endpoints.count > 1 { json = json + ["endpointHTTP1": .string(endpoints[1])] }
     json = json + ["p256dh": JSON(handle.keys?.p256dh), "auth": JSON(handle.keys?.auth)]
     return handle.keys?.privateKey.map { json + ["privateKey": .string($0)] } ?? json
@@ -141,7 +142,7 @@ extension SubscriptionKeys {
       privateKey: Base64URL.encode(try key.scalar()))
   }
 
-  /// Keys as somebody gives them: what is missing is made, where it can be.
+  /// Keys from a request; missing ones are generated if possible.
   convenience init(
     given p256dh: String?, auth: String?, privateKey: String?
   ) throws(CryptographyError) {
@@ -182,7 +183,7 @@ extension EmulatorServer {
     package let privateKey: String
   }
 
-  /// The first web application whose pair the emulator made, which is made if there is none.
+  /// The first web application whose pair the emulator made; one is made if there is none.
   ///
   /// - Throws: As ``firebaseProject(_:)``.
   package func webApplication() throws -> WebApplication {

@@ -1,13 +1,13 @@
 import HTTP2
 
-/// Why a Web Push service does not take a message, in no vendor's words (docs/protocol/emulator.md,
-/// section 7).
+/// The reasons for which a Web Push service refuses a message, in no vendor's words
+/// (docs/protocol/emulator.md, section 7).
 enum WebPushRefusal: String, Error, Sendable, CaseIterable {
   case methodNotAllowed, unknownSubscription, unknownMessage, gone
   case missingAuthorization, invalidAuthorization, keyMismatch
   case ttlMissing, ttlInvalid, urgencyInvalid, topicInvalid
   case tooLarge, encodingInvalid, tooManyRequests
-  /// By faults only.
+  /// Produced by faults only.
   case serverError, unavailable
 
   /// The HTTP status of RFC 8030 and 8292.
@@ -26,7 +26,7 @@ enum WebPushRefusal: String, Error, Sendable, CaseIterable {
     }
   }
 
-  /// The refusal that a status stands for most often.
+  /// The most frequent refusal with a status.
   init(usualFor status: Int) {
     self =
       Self.allCases.first { $0.status == status && $0 != .ttlMissing && $0 != .keyMismatch }
@@ -56,10 +56,10 @@ enum WebPushRefusal: String, Error, Sendable, CaseIterable {
 
   // MARK: Vendors
 
-  /// The answer as a vendor's service words it (docs/protocol/push-services/web-push.md,
-  /// section 5).
+  /// The reply in the form of a vendor's service (docs/protocol/push-services/web-push.md, section
+  /// 5).
   ///
-  /// - Parameter status: Of a fault that wants another.
+  /// - Parameter status: The status that a fault requests instead.
   func response(
     _ flavor: WebPushFlavor, status: Int? = nil, reason: String? = nil
   ) -> HTTP2ServerResponse {
@@ -137,7 +137,7 @@ enum WebPushRefusal: String, Error, Sendable, CaseIterable {
     }
   }
 
-  /// Apple finds fault with the key or the header by 400.
+  /// Apple rejects a bad key or header with 400.
   private var appleStatus: Int {
     switch self {
     case .missingAuthorization, .keyMismatch: 400

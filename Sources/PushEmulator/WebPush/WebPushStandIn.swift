@@ -9,33 +9,33 @@ extension EmulatorListener {
   package static let webPushHTTP1 = Self(.webpush, port: 9471)
 }
 
-/// How strict the Web Push stand-in is, and whose answers it gives (docs/protocol/emulator.md,
-/// section 7).
+/// The strictness of the Web Push stand-in, and the vendor that it imitates
+/// (docs/protocol/emulator.md, section 7).
 package struct WebPushOptions: Sendable {
-  /// Whose error bodies and codes, where the app does not say.
+  /// The default source of error bodies and codes, where the app specifies none.
   package var flavor = WebPushFlavor.rfc
-  /// Whether `sub` is required and must have no blanks, as Apple and Mozilla demand.
+  /// Whether `sub` is required and must not contain blanks, as Apple and Mozilla demand.
   package var vendorStrict = false
   /// Whether `Prefer: respond-async` gets a receipt.
   package var receipts = false
-  /// Seconds that a message is kept at most.
+  /// Maximum time for which a message is kept, in seconds.
   package var ttlCap: Int64 = 2_419_200
   /// Messages per second and subscription; `nil` switches the limit off.
   package var perSubscriptionRate: Double?
-  /// Origins that `aud` may name beside the stand-in's own.
+  /// Origins that `aud` may name in addition to the stand-in's own.
   package var audiences: [String] = []
 
   package init() {}
 }
 
-/// Whose error bodies and codes the stand-in gives (docs/protocol/push-services/web-push.md,
-/// section 5).
+/// The source of the error bodies and codes of the stand-in
+/// (docs/protocol/push-services/web-push.md, section 5).
 package enum WebPushFlavor: String, CaseIterable, Sendable, Codable {
   case rfc, mozilla, google, apple
 }
 
 /// A browser vendor's Web Push service (docs/protocol/emulator.md, section 7). The emulator's lock
-/// guards what it knows; see `StandIn`.
+/// guards its state; see `StandIn`.
 final class WebPushStandIn: NamedStandIn, @unchecked Sendable {
   static let service = PushService.webpush
   static let listeners: [EmulatorListener] = [.webPush, .webPushHTTP1]
@@ -45,8 +45,7 @@ final class WebPushStandIn: NamedStandIn, @unchecked Sendable {
   let options: WebPushOptions
   private let word = ServiceWord(.webpush)
   var apps = AppTable<App>()
-  /// Tokens whose signature has been verified, with what they say: nearly every request has the
-  /// same.
+  /// Verified tokens with their claims, cached because nearly every request has the same.
   private var verified: [String: VAPIDToken] = [:]
 
   init(_ options: EmulatorOptions) { self.options = options.webPush }
@@ -123,7 +122,7 @@ final class WebPushStandIn: NamedStandIn, @unchecked Sendable {
     return .value(value)
   }
 
-  /// Digits, of whatever number; what is beyond a century is a century.
+  /// Parses digits of any length; values beyond a century become a century.
   private static func seconds(_ text: String) -> Int64? {
     guard !text.isEmpty, text.utf8.count <= 100,
       text.utf8.allSatisfy(\.isDigit)
@@ -179,7 +178,7 @@ final class WebPushStandIn: NamedStandIn, @unchecked Sendable {
     return (response, fault.reason ?? refusal.rawValue)
   }
 
-  /// Whose words the answer to a request uses.
+  /// The vendor whose wording a reply uses.
   private func flavor(_ reading: Reading, in state: EmulatorState) -> WebPushFlavor {
     guard case .subscription(let id) = reading.path, let app = app(ofHandle: id, in: state) else {
       return options.flavor
@@ -187,15 +186,15 @@ final class WebPushStandIn: NamedStandIn, @unchecked Sendable {
     return apps[app]?.flavor ?? options.flavor
   }
 
-  /// Takes a message, from the first check to the store (docs/protocol/emulator.md, section 7).
+  /// Handles a message, from the first check to the store (docs/protocol/emulator.md, section 7).
   private func take(
     _ reading: Reading, to id: String, now: Int64, in state: inout EmulatorState
   ) throws(WebPushRefusal) -> ServiceAnswer {
     guard reading.method == "POST" else { throw .methodNotAllowed }
     guard let found = state.find(.webpush, id, now: now) else { throw .unknownSubscription }
     let device = found.device
-    // A user who turned notifications off has withdrawn the permission, and the subscription with
-    // it.
+    // A user who has turned notifications off has withdrawn the permission, and the subscription
+    // with it.
     guard found.isAlive, !state.devices[device].flags.contains(.disabled) else { throw .gone }
     guard let app = apps[state.devices[device].app] else { throw .unknownSubscription }
     let token = try authorize(reading, app: app, now: now, in: state)
@@ -207,7 +206,7 @@ final class WebPushStandIn: NamedStandIn, @unchecked Sendable {
     {
       throw .tooManyRequests
     }
-    // Names the device, so that a message is found again without a table of all.
+    // Contains the device's index, so that a message is found without a table of all.
     let message = String(device, radix: 16) + "-" + state.generator.base64URL(32)
     let notification = notification(
       reading, id: message, keys: found.handle.keys, ttl: ttl, now: now, seq: state.lastRequest)
@@ -232,7 +231,7 @@ final class WebPushStandIn: NamedStandIn, @unchecked Sendable {
 
   // MARK: Checks
 
-  /// Most tokens remembered; then all are verified again.
+  /// Maximum number of remembered tokens; beyond it all are verified again.
   private static let verifiedLimit = 1000
 
   private func verifiedToken(_ header: VAPIDHeader) -> VAPIDToken? {
@@ -244,9 +243,9 @@ final class WebPushStandIn: NamedStandIn, @unchecked Sendable {
     return token
   }
 
-  /// Who is asking: VAPID.
+  /// Authenticates the sender by VAPID.
   ///
-  /// - Returns: What the sender showed; `nil` for a subscription that anybody may send to.
+  /// - Returns: The sender's token; `nil` for a subscription that accepts any sender.
   private func authorize(
     _ reading: Reading, app: App, now: Int64, in state: EmulatorState
   ) throws(WebPushRefusal) -> VAPIDToken? {
@@ -275,9 +274,9 @@ final class WebPushStandIn: NamedStandIn, @unchecked Sendable {
         || subject.contains("localhost"))
   }
 
-  /// The fields `TTL`, `Urgency` and `Topic`.
+  /// Checks the fields `TTL`, `Urgency` and `Topic`.
   ///
-  /// - Returns: The seconds that are granted.
+  /// - Returns: The granted seconds.
   private func fields(_ reading: Reading) throws(WebPushRefusal) -> Int64 {
     switch reading.ttl {
     case .absent: throw .ttlMissing
@@ -289,7 +288,7 @@ final class WebPushStandIn: NamedStandIn, @unchecked Sendable {
     return min(reading.ttl.value ?? 0, options.ttlCap)
   }
 
-  /// The body: its size, and how it is encrypted.
+  /// Checks the body: its size and its encryption.
   private func checkBody(
     _ reading: Reading, vapidKey: [UInt8]?
   ) throws(WebPushRefusal) {
@@ -323,7 +322,7 @@ final class WebPushStandIn: NamedStandIn, @unchecked Sendable {
       shelf: Shelf(number: 0, limit: 100, overflow: .dropsOldest), requestSeq: seq)
   }
 
-  /// Decrypts as the browser would, where the device's private key is known.
+  /// Decrypts as the browser would, if the device's private key is known.
   private static func open(
     _ body: [UInt8], keys: SubscriptionKeys?
   ) -> ([UInt8], Notification.Decryption) {
@@ -338,7 +337,7 @@ final class WebPushStandIn: NamedStandIn, @unchecked Sendable {
     }
   }
 
-  /// `DELETE /m/{id}`: takes a waiting message out of the store.
+  /// `DELETE /m/{id}`: removes a waiting message from the store.
   private func withdraw(_ id: String, in state: inout EmulatorState) throws(WebPushRefusal) {
     let message = MessageID.word(id)
     guard let text = id.split(separator: "-").first, let device = Int(text, radix: 16),
@@ -362,7 +361,7 @@ struct VAPIDHeader: Sendable, Equatable {
     return scheme.lowercased() == "vapid"
   }
 
-  /// Reads the parameters in any order; `nil` when one is missing or stands there twice.
+  /// Parses the parameters in any order; `nil` when one is missing or duplicate.
   init?(_ field: String) {
     guard Self.isVAPID(field) else { return nil }
     var values: [String: String] = [:]
@@ -392,7 +391,7 @@ struct VAPIDToken: Sendable {
 
   /// - Returns: `nil` unless `k` is a point of P-256 and the token an ES256 one signed with it.
   init?(_ header: VAPIDHeader) {
-    // Far more than any real token: nothing longer is worth decoding.
+    // Far longer than any real token; anything longer is not decoded.
     guard header.token.utf8.count <= 4096, let point = Base64URL.decode(header.key),
       let key = try? P256PublicKey(point: point),
       let token = try? CompactJWS(header.token), token.verifies(with: key)
@@ -400,7 +399,7 @@ struct VAPIDToken: Sendable {
     self.key = point
     audience = token.claims.string("aud")
     expiresAt = token.claims.integer("exp")
-    // A member of another type is no contact.
+    // A member of another type is not a contact.
     subject = token.claims.contains("sub") ? token.claims.string("sub") ?? "" : nil
   }
 }

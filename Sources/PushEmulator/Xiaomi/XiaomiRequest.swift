@@ -1,7 +1,7 @@
 import HTTP2
 
-/// Why Xiaomi refuses a message; told with status 200 (docs/protocol/push-services/xiaomi.md,
-/// section 4).
+/// A reason for which Xiaomi refuses a message; sent with status 200
+/// (docs/protocol/push-services/xiaomi.md, section 4).
 struct XiaomiFault: Error, Sendable {
   let code: Int
   let reason: String
@@ -41,7 +41,7 @@ struct XiaomiRequest: Sendable {
     let isPassThrough: Bool
     /// A newer message of the same key replaces an older one.
     let key: String?
-    /// In ms, from when it may be shown.
+    /// Time in ms from the moment when it may be shown.
     let lifetime: Int64
     /// In ms since the Unix epoch; 0 for at once.
     let notBefore: Int64
@@ -74,7 +74,7 @@ struct XiaomiRequest: Sendable {
       fields: form.all.filter { $0.name != "registration_id" && $0.name != "payload" })
   }
 
-  /// Title and description of what is shown.
+  /// Checks the title and description of a shown message.
   private static func checkWords(_ form: FormFields) throws(XiaomiFault) {
     for (name, limit) in [("title", 50), ("description", 128)] {
       guard let text = form[name], !text.isEmpty else {

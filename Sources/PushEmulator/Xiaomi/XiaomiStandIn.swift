@@ -4,8 +4,8 @@ extension EmulatorListener {
   package static let xiaomi = Self(.xiaomi, port: 9482)
 }
 
-/// Xiaomi Push (docs/protocol/emulator.md, section 8). The emulator's lock guards what it knows;
-/// see `StandIn`.
+/// Xiaomi Push (docs/protocol/emulator.md, section 8). The emulator's lock guards its state; see
+/// `StandIn`.
 final class XiaomiStandIn: NamedStandIn, @unchecked Sendable {
   static let service = PushService.xiaomi
   static let listeners = [EmulatorListener.xiaomi]
@@ -41,7 +41,7 @@ final class XiaomiStandIn: NamedStandIn, @unchecked Sendable {
     _ request: XiaomiRequest, slot: Int, forFaults: Bool, in state: EmulatorState
   ) -> ServiceSubject {
     let app = request.secret.flatMap { apps.named($0) }
-    // The secret itself is not for the journal.
+    // The secret itself must not be in the journal.
     return ServiceSubject(
       word: word, app: app?.number, handle: request.form?["registration_id"],
       credential: app?.packageName)
@@ -109,7 +109,7 @@ final class XiaomiStandIn: NamedStandIn, @unchecked Sendable {
       id: .word(id), receivedAt: now,
       headers: .fields(.xiaomi, message.fields.map { .init(name: $0.name, value: $0.value) }),
       payload: Array(message.payload.utf8), urgency: .high, collapseKey: message.key,
-      // What has its own time is replaced when it is shown, not before.
+      // A message with its own time replaces another when it is shown, not before.
       storeKey: isLater ? .some(nil) : .none,
       storableUntil: max(now, message.notBefore) + message.lifetime,
       notBefore: isLater ? message.notBefore : 0, shelf: .wide, requestSeq: state.lastRequest)
@@ -127,8 +127,8 @@ final class XiaomiStandIn: NamedStandIn, @unchecked Sendable {
     return true
   }
 
-  /// How one id alone is refused: an unknown one and one that was offline for too long by a code,
-  /// an app that is gone in `bad_regids` of a success.
+  /// Checks a single id: an unknown one and one that was offline for too long are refused by a
+  /// code, one whose app is gone in `bad_regids` of a success.
   private func check(
     _ id: String, of app: App, now: Int64, in state: EmulatorState
   ) throws(XiaomiFault) {
@@ -164,7 +164,7 @@ final class XiaomiStandIn: NamedStandIn, @unchecked Sendable {
   func response(
     to fault: FaultAction.Reply, _ request: XiaomiRequest, in state: inout EmulatorState
   ) -> (HTTP2ServerResponse, reason: String?) {
-    // Every fault of the service's own comes with status 200 and a code.
+    // All faults of the service's own have status 200 and a code.
     let status = fault.status == 429 ? 200 : fault.status
     let usual = fault.status == 429 ? "10027" : nil
     guard let code = (fault.reason ?? usual).flatMap(Int.init) else {
@@ -200,7 +200,7 @@ final class XiaomiStandIn: NamedStandIn, @unchecked Sendable {
     return (app.number, ["appSecret": .string(secret)])
   }
 
-  /// `appSecret` takes the place of the old.
+  /// `appSecret` replaces the previous secret.
   static let changeableMembers = ["appSecret"]
 
   func change(_ app: inout App, _ body: JSONReader) throws(ControlError) {
@@ -220,7 +220,7 @@ final class XiaomiStandIn: NamedStandIn, @unchecked Sendable {
 }
 
 extension EmulatorServer {
-  /// What a hub shows Xiaomi.
+  /// A Xiaomi app with everything that a hub's credential needs.
   package struct XiaomiSecret: Sendable {
     package let appID: String
     package let appSecret: String
