@@ -90,9 +90,10 @@ package struct HTTP2FieldList: Sendable {
 package struct HTTP2Field: Sendable, Equatable {
   /// Whether HPACK may keep the field in its table.
   package enum Indexing: Sendable {
-    /// The encoder decides; right for a value that many requests of a connection share.
+    /// The encoder decides; suitable for a value that many requests of a connection share.
     case allowed
-    /// Literal, never indexed (RFC 7541, section 6.2.3): secrets, and values that differ each time.
+    /// Literal, never indexed (RFC 7541, section 6.2.3): for secrets, and values that differ each
+    /// time.
     case never
   }
 
@@ -108,14 +109,14 @@ package struct HTTP2Field: Sendable, Equatable {
   }
 }
 
-/// A run of bytes inside a buffer that the holder names.
+/// A range of bytes in a buffer of the holder.
 package struct HTTP2ByteRange: Sendable, Equatable {
   /// In bytes from the start of the buffer.
   package var offset: UInt32
   /// In bytes.
   package var count: UInt32
 
-  /// No bytes.
+  /// An empty range.
   package static let empty = HTTP2ByteRange(offset: 0, count: 0)
 
   package var isEmpty: Bool { count == 0 }

@@ -2,14 +2,15 @@ import CNghttp2
 import Synchronization
 
 /// A batch on the connection's thread: its bytes at a fixed address, its name/value pairs prepared
-/// for nghttp2, and the replies as they come in. For one thread.
+/// for nghttp2, and the replies as they arrive. For one thread.
 ///
 /// nghttp2 keeps pointers into `bytes` and `pairs` (NO_COPY) until a stream's HEADERS are packed,
-/// so a job is freed only when no stream of it is left, even if the caller has long been resumed.
+/// so a job is freed only when none of its streams is left, even if the caller was resumed long
+/// before.
 struct BatchJob {
   typealias Pointer = UnsafeMutablePointer<BatchJob>
 
-  /// Where the pairs of a field set stand: pseudo-header fields, the set's fields, room for extras.
+  /// The position of a field set's pairs: pseudo-header fields, the set's fields, room for extras.
   struct PairRun {
     var first: Int
     var fixedCount: Int
@@ -33,14 +34,14 @@ struct BatchJob {
   var replyBytes: [UInt8] = []
   /// The first request without a stream.
   var next = 0
-  /// When requests without a stream fail; never again once they have.
+  /// Time at which requests without a stream fail; never, once they have.
   var deadline: UInt64
   /// Requests without a reply or failure.
   var remaining: Int
-  /// Streams nghttp2 still knows.
+  /// Number of its streams that nghttp2 still knows.
   var openStreams = 0
 
-  /// Bytes of replies kept for one batch; beyond, bodies and headers are dropped.
+  /// Maximum number of reply bytes kept for one batch; beyond it, bodies and headers are dropped.
   private static let maxReplyBytes = 256 << 20
 
   static func make(_ pending: PendingBatch, deadline: UInt64) -> Pointer {
@@ -67,7 +68,7 @@ struct BatchJob {
     (pairs, runs) = Self.preparePairs(batch, bytes)
   }
 
-  /// Frees a job that no stream points to any more.
+  /// Frees a job that no stream refers to any more.
   static func destroy(_ job: Pointer) {
     job.pointee.pending.release()
     job.pointee.bytes.deallocate()
@@ -127,7 +128,7 @@ struct BatchJob {
     return (pairs, runs)
   }
 
-  /// Fills in what differs in the pairs of a request. They are good until the next call.
+  /// Sets the pairs that differ between requests. They are valid until the next call.
   @inline(__always)
   func pairs(
     of request: HTTP2RequestBatch.Request
@@ -147,7 +148,7 @@ struct BatchJob {
     return (first, run.fixedCount + Int(request.extraCount))
   }
 
-  /// Keeps reply bytes; empty when there are too many already.
+  /// Keeps reply bytes; returns an empty range when the limit is reached.
   mutating func keep(_ new: UnsafeBufferPointer<UInt8>) -> HTTP2ByteRange {
     guard replyBytes.count + new.count <= Self.maxReplyBytes else { return .empty }
     let range = HTTP2ByteRange(offset: UInt32(replyBytes.count), count: UInt32(new.count))
@@ -155,7 +156,7 @@ struct BatchJob {
     return range
   }
 
-  /// Keeps the value of a reply header if the caller wants to see it.
+  /// Keeps the value of a reply header if the caller has requested it.
   mutating func keepIfWanted(
     _ name: UnsafeBufferPointer<UInt8>, _ value: UnsafeBufferPointer<UInt8>, request: Int
   ) {
@@ -172,7 +173,7 @@ struct BatchJob {
     next = count
   }
 
-  /// Gives the caller its replies.
+  /// Resumes the caller with its replies.
   mutating func resume(status: HTTP2ConnectionStatus) {
     var result = HTTP2ReplyBatch(
       replies: Array(UnsafeBufferPointer(start: replies, count: count)),
@@ -185,10 +186,10 @@ struct BatchJob {
   }
 }
 
-/// A batch on its way to its replies: what the caller and the connection's thread share.
+/// A batch in progress, shared by the caller and the connection's thread.
 ///
-/// It is in exactly one place at a time: the mailbox (the core's lock) or the thread. Who takes it
-/// out resumes it.
+/// It is in exactly one place at a time: the mailbox (the core's lock) or the thread. The one that
+/// removes it from there resumes it.
 final class PendingBatch: Sendable {
   let batch: HTTP2RequestBatch
   let isCancelled = Atomic<Bool>(false)
@@ -200,13 +201,13 @@ final class PendingBatch: Sendable {
     continuation.withLock { $0 = waiter }
   }
 
-  /// Gives the caller its replies; a second call does nothing.
+  /// Resumes the caller with its replies; a second call does nothing.
   func resume(_ replies: HTTP2ReplyBatch) {
     let waiter = continuation.withLock { $0.take() }
     waiter?.resume(returning: replies)
   }
 
-  /// Gives the caller the same failure for every request, none of which was sent.
+  /// Resumes the caller with the same failure for every request, none of which was sent.
   func fail(_ failure: HTTP2Failure, status: HTTP2ConnectionStatus) {
     var reply = HTTP2Reply()
     reply.failure = failure

@@ -12,7 +12,7 @@ final class ClientCore: Sendable {
     var isClosing = false
   }
 
-  /// What the thread finds when it looks into the mailbox.
+  /// The contents of the mailbox when the thread reads it.
   struct Mail {
     var batches: [PendingBatch]
     var cancellations: [PendingBatch]
@@ -113,7 +113,8 @@ final class ClientCore: Sendable {
     }
   }
 
-  /// Takes the batch back if the thread has not; else asks the thread to give it up.
+  /// Takes the batch back if the thread has not collected it; otherwise asks the thread to cancel
+  /// it.
   private func cancel(_ pending: PendingBatch) {
     pending.isCancelled.store(true, ordering: .sequentiallyConsistent)
     let status = shared.withLock { shared -> HTTP2ConnectionStatus? in
@@ -131,7 +132,7 @@ final class ClientCore: Sendable {
     }
   }
 
-  /// What a request gets that was never sent because the connection ended so.
+  /// The failure of a request that was never sent because the connection ended with this error.
   static func unsentFailure(after error: HTTP2ConnectionError?) -> HTTP2Failure {
     switch error?.kind {
     case .tlsRejectedCertificate: .tlsRejectedCertificate
@@ -160,7 +161,7 @@ final class ClientCore: Sendable {
     }
   }
 
-  /// Publishes the status; the first that is not `connecting` resumes who waits for `ready`.
+  /// Publishes the status; the first one other than `connecting` resumes callers of `ready`.
   func publish(_ status: HTTP2ConnectionStatus) {
     let waiters = shared.withLock { shared -> [ReadyWaiter] in
       shared.status = status
@@ -171,7 +172,7 @@ final class ClientCore: Sendable {
     for waiter in waiters { waiter.resume(.success(())) }
   }
 
-  /// The thread's last word: nothing enters the mailbox from here on, and what is in it fails.
+  /// The last call of the thread: nothing enters the mailbox from here on, and its contents fail.
   func finish(_ error: HTTP2ConnectionError, goAway: HTTP2GoAway?) {
     let (left, waiters, status) = shared.withLock { shared in
       shared.status.state = .closed
@@ -191,7 +192,7 @@ final class ClientCore: Sendable {
   }
 }
 
-/// A caller that waits for a connection to be ready: told once, by the first to come.
+/// A caller that waits for a connection to be ready; resumed once, with the first outcome.
 final class ReadyWaiter: Sendable {
   typealias Outcome = Result<Void, HTTP2ConnectionError>
 
@@ -211,7 +212,7 @@ final class ReadyWaiter: Sendable {
     if let known { continuation.resume(returning: known) }
   }
 
-  /// Tells the outcome; a second call does nothing.
+  /// Reports the outcome; a second call does nothing.
   func resume(_ outcome: Outcome) {
     let continuation = state.withLock { state -> CheckedContinuation<Outcome, Never>? in
       guard state.outcome == nil else { return nil }

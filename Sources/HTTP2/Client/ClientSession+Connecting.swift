@@ -9,7 +9,7 @@ import CNghttp2
 #endif
 
 extension ClientSession {
-  /// Name look-up, TCP and TLS, within the connect timeout.
+  /// Performs name resolution, TCP and TLS, within the connect timeout.
   func connect() throws(HTTP2ConnectionError) {
     connectDeadline = now + configuration.connectTimeout.nanoseconds
     let context: TLSContext
@@ -44,14 +44,14 @@ extension ClientSession {
     try handshake(channel)
   }
 
-  /// Shuffles the addresses of the preferred family, so that several connections to one name do
-  /// not all meet the same server: the system sorts what the name service had mixed.
+  /// Shuffles the addresses of the preferred family, so that several connections to one name do not
+  /// all reach the same server: the system undoes the shuffling of the name service by sorting.
   private static func spread(_ addresses: [Socket.Address]) -> [Socket.Address] {
     let preferred = addresses.prefix { $0.family == addresses[0].family }
     return preferred.shuffled() + addresses.dropFirst(preferred.count)
   }
 
-  /// Tries the addresses in turn; each gets its share of the time that is left.
+  /// Tries the addresses in turn; each gets its share of the remaining time.
   private func connect(toFirstOf addresses: [Socket.Address]) throws(HTTP2ConnectionError) {
     var lastCode: Int32 = 0
     for (index, address) in addresses.enumerated() {
@@ -114,7 +114,7 @@ extension ClientSession {
     return HTTP2ConnectionError(.tls, "the TLS handshake with \(endpoint) failed: \(reason)")
   }
 
-  /// Waits for the socket while the owner may close the connection.
+  /// Waits for the socket, while the owner may close the connection.
   ///
   /// - Returns: False when the deadline has passed.
   private func wait(for events: Int16, until deadline: UInt64) throws(HTTP2ConnectionError) -> Bool
@@ -157,7 +157,7 @@ extension ClientSession {
     }
     let settings = [
       nghttp2_settings_entry(settings_id: Int32(NGHTTP2_SETTINGS_ENABLE_PUSH.rawValue), value: 0),
-      // Spares nghttp2 the priority tree, which no push service looks at (RFC 9218, section 2.1).
+      // Spares nghttp2 the priority tree, which no push service uses (RFC 9218, section 2.1).
       nghttp2_settings_entry(
         settings_id: Int32(NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES.rawValue), value: 1),
     ]
@@ -169,12 +169,12 @@ extension ClientSession {
 }
 
 extension ClientSession {
-  /// Acts on every clock that has run out.
+  /// Handles every expired timeout.
   func watchClocks() throws(HTTP2ConnectionError) {
     if status.state == .connecting, now >= connectDeadline {
       throw HTTP2ConnectionError(.connectTimedOut, "\(endpoint) sent no SETTINGS in time")
     }
-    // The clock of a request that nghttp2 still holds back does not run.
+    // The timeout of a request that nghttp2 still holds back has not started.
     streams.forEachYoungest {
       guard !isSent($0) else { return false }
       streams.slots[$0].openedAt = now
@@ -208,7 +208,7 @@ extension ClientSession {
     }
   }
 
-  /// When the next clock runs out.
+  /// The time of the next timeout.
   func nextDeadline() -> UInt64? {
     var deadline =
       pingSentAt.map { $0 + configuration.pingTimeout.nanoseconds }
@@ -228,7 +228,7 @@ extension ClientSession {
     return deadline
   }
 
-  /// Requests wait though none is under way: the peer allows no stream.
+  /// Whether requests wait although none is in flight: the peer allows no stream.
   private var waitsForRoom: Bool {
     guard status.state == .ready else { return false }
     return streams.oldest >= 0
@@ -239,7 +239,7 @@ extension ClientSession {
     status.state == .ready && streams.count == 0 && queue.isEmpty
   }
 
-  /// Asks a silent peer whether it lives, and gives up on one that does not answer.
+  /// Checks with a PING whether a silent peer is alive, and gives up on one that does not reply.
   private func watchPeer() throws(HTTP2ConnectionError) {
     if let sent = pingSentAt {
       guard now < sent + configuration.pingTimeout.nanoseconds else {

@@ -27,10 +27,10 @@ extension ClientSession {
     queue.insert(job, at: place ?? queue.endIndex)
   }
 
-  /// So many requests go ahead of larger batches.
+  /// Maximum number of requests of a batch that goes ahead of larger ones.
   private static let smallBatch = 32
 
-  /// Gives a batch up: its caller is answered at once, its streams are reset.
+  /// Cancels a batch: its caller is resumed at once, its streams are reset.
   func cancel(_ pending: PendingBatch) {
     guard
       let job = jobs.first(where: { $0.pointee.pending.takeUnretainedValue() === pending }),
@@ -59,7 +59,7 @@ extension ClientSession {
     }
   }
 
-  /// Answers every request without a stream.
+  /// Fails every request without a stream.
   func failQueue(_ failure: HTTP2Failure) {
     for job in queue {
       job.pointee.failUnsent(failure)
@@ -122,7 +122,7 @@ extension ClientSession {
     beginDraining()
   }
 
-  /// No new streams from here on; what waits is refused.
+  /// Opens no new streams from here on; waiting requests are refused.
   func beginDraining() {
     status.state = .draining
     failQueue(.refused)
@@ -164,7 +164,7 @@ extension ClientSession {
     } else if code == NGHTTP2_REFUSED_STREAM.rawValue || !wasSent {
       reply.pointee.failure = .refused
     } else {
-      // A stream that ended well without a status broke the protocol.
+      // A stream that ended normally without a status violates the protocol.
       let isUnfinished = code == 0 && !slot.pointee.isCutShort
       reply.pointee.failure = .reset(code: isUnfinished ? NGHTTP2_PROTOCOL_ERROR.rawValue : code)
     }
@@ -175,7 +175,7 @@ extension ClientSession {
     streams.slots[position].stream <= output.lastHeadersStream
   }
 
-  /// Answers for the streams that nghttp2 holds back, because the peer lets no more through.
+  /// Fails the streams that nghttp2 holds back because of the peer's limit.
   func abandonUnsent(_ failure: HTTP2Failure, where isMeant: (BatchJob.Pointer) -> Bool) {
     var unsent: [Int] = []
     streams.forEachYoungest {
@@ -186,7 +186,7 @@ extension ClientSession {
     for position in unsent { abandon(position, failure) }
   }
 
-  /// Answers for a stream that has not ended and resets it.
+  /// Fails a stream that has not ended, and resets it.
   func abandon(_ position: Int, _ failure: HTTP2Failure) {
     let slot = streams.slots + position
     guard let job = slot.pointee.job, !slot.pointee.isAnswered else { return }
@@ -196,7 +196,7 @@ extension ClientSession {
     if job.pointee.remaining == 0 { settled.append(job) }
   }
 
-  /// Answers for a stream whose connection has ended.
+  /// Fails a stream whose connection has ended.
   func fail(_ position: Int, after error: HTTP2ConnectionError) {
     let slot = streams.slots + position
     guard let job = slot.pointee.job, !slot.pointee.isAnswered else { return }
@@ -216,7 +216,7 @@ extension ClientSession {
   }
 }
 
-/// What nghttp2 calls. The context is the session, which outlives its nghttp2 handle.
+/// Callbacks for nghttp2. The context is the session, which outlives its nghttp2 handle.
 extension ClientSession {
   @inline(__always)
   private static func from(_ context: UnsafeMutableRawPointer?) -> ClientSession {
@@ -262,7 +262,7 @@ extension ClientSession {
     guard let frame, let name, let value else { return 0 }
     let client = ClientSession.from(context)
     let stream = frame.pointee.hd.stream_id
-    // The fields of a reply come one after the other: only the first looks its stream up.
+    // The fields of a reply arrive one after the other: only the first looks up its stream.
     var slot = client.streams.slots + client.headerPosition
     if slot.pointee.stream != stream || slot.pointee.job == nil {
       let position = ClientSession.position(session, stream)
@@ -307,8 +307,8 @@ extension ClientSession {
     return 0
   }
 
-  /// Tells a reset in the middle of a reply from one after its end, which is no failure. It must
-  /// look before nghttp2 does, because a reset closes the peer's side too.
+  /// Distinguishes a reset in the middle of a reply from one after its end, which is not a failure.
+  /// It must check before nghttp2 does, because a reset closes the peer's side too.
   private static let onBeginFrame: nghttp2_on_begin_frame_callback = { session, header, context in
     guard let header, UInt32(header.pointee.type) == NGHTTP2_RST_STREAM.rawValue,
       nghttp2_session_get_stream_remote_close(session, header.pointee.stream_id) == 0
@@ -344,7 +344,7 @@ extension ClientSession {
     return 0
   }
 
-  /// Reads the stream limit from SETTINGS that just arrived; the first makes the connection ready.
+  /// Applies the stream limit in newly received SETTINGS; the first make the connection ready.
   private func obeySettings() {
     let limit = nghttp2_session_get_remote_settings(
       session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS)

@@ -8,7 +8,7 @@ import CNghttp2
   import Musl
 #endif
 
-/// A connection on its thread: socket, TLS, nghttp2 session, streams. Lives on that thread alone.
+/// A connection on its thread: socket, TLS, nghttp2 session, streams. Used on that thread only.
 final class ClientSession {
   let core: ClientCore
   let configuration: HTTP2ConnectionConfiguration
@@ -18,16 +18,17 @@ final class ClientSession {
   var channel: TLSChannel?
   /// Owned; deleted in `tearDown`, before the jobs its streams point into.
   var session: OpaquePointer?
-  /// Owned; what the session lives in.
+  /// Owned; the memory of the session.
   let memory = SessionMemory()
   let output = FrameOutput()
   private let input = UnsafeMutableRawPointer.allocate(
     byteCount: ClientSession.inputSize, alignment: 64)
   private static let inputSize = 64 * 1024
-  /// OpenSSL reads ahead, so the socket may be empty while there is more to read.
+  /// Whether OpenSSL has buffered input, so that there is more to read although the socket is
+  /// empty.
   private var hasMoreInput = false
 
-  /// The slot whose reply's fields came last.
+  /// The slot of the reply whose fields arrived last.
   var headerPosition = 0
 
   /// The clock, read once per turn of the loop.
@@ -41,13 +42,13 @@ final class ClientSession {
   var queue: [BatchJob.Pointer] = []
   /// Every job whose memory is in use.
   var jobs: [BatchJob.Pointer] = []
-  /// Jobs that a callback finished; settled when nghttp2 has returned.
+  /// Jobs finished by a callback; settled when nghttp2 has returned.
   var settled: [BatchJob.Pointer] = []
-  /// When a stream was last opened or closed, or the queue was empty.
+  /// The time when a stream was last opened or closed, or the queue was empty.
   var lastProgress: UInt64 = 0
-  /// When a stream last ended with a reply.
+  /// The time when a stream last ended with a reply.
   var lastAnswer: UInt64 = 0
-  /// Streams that may be open at once: the peer's limit and ours.
+  /// Maximum number of open streams: the lower of the peer's limit and ours.
   var streamLimit = 0
   var status = HTTP2ConnectionStatus()
   private var published = HTTP2ConnectionStatus()
@@ -117,18 +118,18 @@ final class ClientSession {
         if output.isEmpty, !canOpenStream { return }
       case .blocked: return
       case .failed:
-        // What the peer said last, an alert or GOAWAY, tells more than the failed write.
+        // The peer's last message, an alert or GOAWAY, is more specific than the failed write.
         try receive()
         throw lost(channel.failure)
       }
     }
   }
 
-  /// Reads what is there and hands it to nghttp2.
+  /// Reads the available input and passes it to nghttp2.
   private func receive() throws(HTTP2ConnectionError) {
     guard let channel else { return }
     hasMoreInput = false
-    // Bounded, so that a fast peer cannot keep the mailbox and the clocks from being read.
+    // Bounded, so that a fast peer cannot delay the mailbox and the timeouts.
     for _ in 0..<64 {
       let count = channel.read(into: input, count: Self.inputSize)
       if count == 0 { return }
@@ -151,7 +152,7 @@ final class ClientSession {
     for pending in mail.cancellations { cancel(pending) }
   }
 
-  /// Ends the connection when nothing more can come of it.
+  /// Ends the connection when nothing more can arrive on it.
   private func checkEnd() throws(HTTP2ConnectionError) {
     if let code = output.goAwayCode {
       throw HTTP2ConnectionError(
@@ -172,7 +173,7 @@ final class ClientSession {
     core.publish(status)
   }
 
-  /// The end: every stream and every request gets its failure, then everything is freed.
+  /// Ends the connection: every stream and every request fails, then everything is freed.
   private func tearDown(_ error: HTTP2ConnectionError) {
     status.error = error
     status.state = .closed
@@ -192,7 +193,7 @@ final class ClientSession {
     channel?.closeNotify()
     channel = nil
     if descriptor >= 0 { close(descriptor) }
-    // First, so that who has an answer does not find the connection still open.
+    // Done first, so that a caller with a reply does not find the connection still open.
     core.finish(error, goAway: status.goAway)
     for job in jobs {
       job.pointee.resume(status: status)
@@ -200,10 +201,10 @@ final class ClientSession {
     }
   }
 
-  /// Host and port, for reasons.
+  /// Host and port, for error messages.
   var endpoint: String { "\(configuration.host):\(configuration.port)" }
 
-  /// What a failed read or write means.
+  /// The connection error for a failed read or write.
   private func lost(_ failure: TLSChannel.Failure?) -> HTTP2ConnectionError {
     let reason = failure?.reason ?? "the connection broke"
     if let alert = failure?.alert, TLSAlert.isAboutCertificate(alert) {

@@ -14,7 +14,7 @@ package final class HTTP2Connection: Sendable {
 
   deinit { core.close() }
 
-  /// What the connection is doing now.
+  /// The current status.
   package var status: HTTP2ConnectionStatus { core.status }
 
   /// Returns when the TLS handshake is done and the peer's first SETTINGS has arrived.
@@ -24,9 +24,9 @@ package final class HTTP2Connection: Sendable {
 
   /// Sends every request of a batch and returns when each has a reply or a failure.
   ///
-  /// Batches of several callers share the connection in the order they came, small ones ahead of
-  /// large. A batch larger than the free streams waits for them. Cancelling the task resets what is
-  /// open and returns at once.
+  /// Batches of several callers share the connection in the order of arrival, small ones ahead of
+  /// large ones. A batch larger than the free streams waits for them. Cancelling the task resets
+  /// its open streams and returns at once.
   package func send(_ batch: HTTP2RequestBatch) async -> HTTP2ReplyBatch {
     await core.send(batch)
   }
@@ -35,7 +35,7 @@ package final class HTTP2Connection: Sendable {
   package func close() { core.close() }
 }
 
-/// Where a client connection goes and how it behaves.
+/// The peer and the limits of a client connection.
 package struct HTTP2ConnectionConfiguration: Sendable {
   /// Host name or address.
   package var host: String
@@ -44,38 +44,40 @@ package struct HTTP2ConnectionConfiguration: Sendable {
   package var serverName: String?
   /// PEM certificates trusted beside the system's store; empty for none.
   package var extraAnchorsPEM: [UInt8] = []
-  /// Asked on the connection's thread about each address that the host's name has, in network order
-  /// (4 or 16 bytes); addresses it refuses are not connected to. `nil` allows all. What was asked
-  /// about is what is connected to: a name that changes its address meanwhile gains nothing.
+  /// Called on the connection's thread for each address of the host, in network order (4 or 16
+  /// bytes); addresses that it rejects are not connected to. `nil` allows all. The checked address
+  /// is exactly the one connected to, so that a name that changes its address meanwhile gains
+  /// nothing.
   package var allowsAddress: (@Sendable ([UInt8]) -> Bool)?
-  /// PEM chain, leaf first, shown when the peer asks for a client certificate.
+  /// PEM chain, leaf first, sent when the peer asks for a client certificate.
   package var clientCertificatePEM: [UInt8]?
   /// PEM private key of the leaf, unencrypted.
   package var clientKeyPEM: [UInt8]?
-  /// Name look-up, TCP, TLS and the peer's first SETTINGS together.
+  /// Limit for name resolution, TCP, TLS and the peer's first SETTINGS together.
   package var connectTimeout: Duration = .seconds(10)
-  /// From sending a request's first byte to the end of its reply.
+  /// Limit from sending a request's first byte to the end of its reply.
   package var replyTimeout: Duration = .seconds(30)
-  /// How long requests wait while the peer lets no stream open at all; then they are `.refused`.
+  /// Time for which requests wait while the peer allows no stream; then they are `.refused`.
   package var roomTimeout: Duration = .seconds(10)
-  /// From handing a batch over to the last of its requests that is sent; those that a slow or
-  /// narrow peer has not let out by then are `.refused`.
+  /// Limit from handing a batch over to sending the last of its requests; those that a slow or
+  /// restrictive peer has not admitted by then are `.refused`.
   package var batchTimeout: Duration = .seconds(120)
-  /// How long nothing may arrive before a PING asks whether the peer is alive.
+  /// Time without incoming data after which a PING checks whether the peer is alive.
   package var pingInterval: Duration = .seconds(60)
-  /// How long the PING's answer may take before the connection counts as lost.
+  /// Time limit for the reply to the PING, after which the connection counts as lost.
   package var pingTimeout: Duration = .seconds(15)
-  /// How long a connection without requests stays; nil for as long as the peer likes.
+  /// Time after which a connection without requests is closed; nil leaves that to the peer.
   package var idleTimeout: Duration?
-  /// Most streams open at once, even when the peer allows more.
+  /// Maximum number of open streams, even when the peer allows more.
   package var maxConcurrentStreams = 1000
-  /// Bytes of body kept per reply; the rest is cut and the stream reset.
+  /// Maximum number of body bytes kept per reply; beyond it the body is truncated and the stream
+  /// reset.
   package var maxReplyBody = 64 * 1024
-  /// Bytes of names and values per reply; more resets the stream.
+  /// Maximum bytes of names and values per reply; more resets the stream.
   package var maxReplyHeader = 16 * 1024
-  /// A clock that never steps back, in nanoseconds; tests pass their own.
+  /// A monotonic clock, in nanoseconds; tests pass their own.
   package var monotonicClock: @Sendable () -> UInt64 = monotonicNanoseconds
-  /// The first stream's id, odd; tests start near the end to see the ids run out.
+  /// The first stream's id, odd; tests start near the end to exhaust the ids.
   package var firstStreamID: Int32 = 1
 
   package init(host: String, port: UInt16) {
@@ -84,30 +86,30 @@ package struct HTTP2ConnectionConfiguration: Sendable {
   }
 }
 
-/// What a pool needs to know of a connection; a snapshot.
+/// The status of a connection, as pools need it; a snapshot.
 package struct HTTP2ConnectionStatus: Sendable, Equatable {
   package enum State: Sendable, Equatable {
     case connecting
     case ready
-    /// GOAWAY arrived or the stream ids are used up: open streams end, no new ones start.
+    /// GOAWAY arrived or the stream ids are used up: open streams continue, no new ones start.
     case draining
     case closed
   }
 
   package var state = State.connecting
-  /// Streams open.
+  /// Number of open streams.
   package var inFlight = 0
-  /// Requests that wait for a stream.
+  /// Number of requests that wait for a stream.
   package var queued = 0
-  /// Streams that have ended with a reply so far.
+  /// Number of streams that have ended with a reply so far.
   package var answered = 0
-  /// A request got no reply in time, and nor did any other since it was sent: the peer, or the way
-  /// to it, has died without saying so. A later reply takes that back.
+  /// Whether a request timed out and no other has had a reply since it was sent: the peer, or the
+  /// path to it, is presumably dead. A later reply clears this.
   package var isSilent = false
-  /// Streams the peer allows at once, as announced last; nil before its SETTINGS arrived.
+  /// The peer's current stream limit; nil before its SETTINGS arrived.
   package var peerStreamLimit: Int?
   package var goAway: HTTP2GoAway?
-  /// Why the connection ended, once it has.
+  /// The reason that the connection ended, once it has.
   package var error: HTTP2ConnectionError?
 
   package init() {}
@@ -115,7 +117,7 @@ package struct HTTP2ConnectionStatus: Sendable, Equatable {
   package var isDraining: Bool { state == .draining || state == .closed }
 }
 
-/// Why a client connection could not be made or has ended.
+/// The reason that a client connection could not be established or has ended.
 package struct HTTP2ConnectionError: Error, Sendable, Equatable, CustomStringConvertible {
   package enum Kind: Sendable, Equatable {
     /// The host name has no address.
@@ -126,7 +128,7 @@ package struct HTTP2ConnectionError: Error, Sendable, Equatable, CustomStringCon
     case connect
     /// Connecting took longer than the connect timeout.
     case connectTimedOut
-    /// The TLS handshake failed for another reason than those below.
+    /// The TLS handshake failed for a reason other than those below.
     case tls
     /// The peer's certificate is not trusted, expired, or for another host.
     case untrustedPeer
@@ -138,22 +140,22 @@ package struct HTTP2ConnectionError: Error, Sendable, Equatable, CustomStringCon
     case configuration
     /// The peer broke the HTTP/2 protocol.
     case protocolViolation
-    /// No answer to a PING.
+    /// The peer did not reply to a PING.
     case pingTimedOut
     /// The peer closed or reset the connection.
     case lost
     /// The peer sent GOAWAY and its last streams have ended, or the stream ids are used up.
     case drained
-    /// Closed after the configured idle time.
+    /// The connection was closed after the configured idle time.
     case idle
-    /// Closed by `close()`.
+    /// The connection was closed by `close()`.
     case closed
-    /// The task that waited in `ready()` was cancelled; the connection goes on.
+    /// The task that waited in `ready()` was cancelled; the connection is unaffected.
     case cancelled
   }
 
   package let kind: Kind
-  /// For a person: what failed, at which host, and why.
+  /// A description for people: the failure, the host, and the reason.
   package let reason: String
 
   package init(_ kind: Kind, _ reason: String) {

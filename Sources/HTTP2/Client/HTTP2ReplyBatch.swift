@@ -1,15 +1,15 @@
-/// Why a request has no complete reply.
+/// The reason that a request has no complete reply.
 package enum HTTP2Failure: Sendable, Equatable {
-  /// No connection: name look-up, TCP, TLS or the first SETTINGS failed. Not processed.
+  /// No connection: name resolution, TCP, TLS or the first SETTINGS failed. Not processed.
   case connectFailed
-  /// A TLS alert about our client certificate (or the lack of one). Not processed.
+  /// A TLS alert about our client certificate (or the lack of one). The request was not processed.
   case tlsRejectedCertificate
   /// No reply within the reply timeout; the stream was reset with CANCEL.
   case timedOut
   /// The peer reset the stream with this RST_STREAM code (RFC 9113, section 7), or its reply was
   /// malformed (code 1, PROTOCOL_ERROR).
   case reset(code: UInt32)
-  /// Not processed for sure: REFUSED_STREAM, above GOAWAY's last-stream-id, or never sent.
+  /// Certainly not processed: REFUSED_STREAM, above GOAWAY's last-stream-id, or never sent.
   case refused
   /// The connection ended before the reply; the request may have been processed.
   case connectionLost
@@ -17,7 +17,7 @@ package enum HTTP2Failure: Sendable, Equatable {
   case cancelled
 }
 
-/// What became of one request: a reply, or the reason why there is none.
+/// The outcome of one request: a reply, or the reason why there is none.
 package struct HTTP2Reply: Sendable {
   /// The `:status`; 0 when none arrived. Trust it only when `failure` is nil.
   package var status: UInt16 = 0
@@ -42,7 +42,7 @@ package struct HTTP2Reply: Sendable {
   }
 }
 
-/// What a peer said when it began to close a connection (RFC 9113, section 6.8).
+/// The contents of a GOAWAY frame (RFC 9113, section 6.8).
 package struct HTTP2GoAway: Sendable, Equatable {
   package var lastStreamID: Int32
   package var code: UInt32
@@ -62,12 +62,12 @@ package struct HTTP2ReplyBatch: Sendable {
   package internal(set) var replies: [HTTP2Reply]
   /// Bodies and header values; the replies' ranges point in here.
   package internal(set) var bytes: [UInt8] = []
-  /// The last GOAWAY seen on the connection up to now.
+  /// The last GOAWAY received on the connection so far.
   package var goAway: HTTP2GoAway?
-  /// Why the connection ended, if it has.
+  /// The reason that the connection ended, if it has.
   package var connectionError: HTTP2ConnectionError?
 
-  /// One per request and wanted header, request by request; nothing when no header was wanted.
+  /// One per request and wanted header, request by request; empty when no header was wanted.
   var headerValues: [HTTP2ByteRange] = []
   let wantedHeaders: Int
 
@@ -76,7 +76,7 @@ package struct HTTP2ReplyBatch: Sendable {
     self.wantedHeaders = wantedHeaders
   }
 
-  /// Replies to a batch that nobody has given yet; for models of a connection.
+  /// Empty replies to a batch, to be filled in by models of a connection.
   package init(to batch: HTTP2RequestBatch) {
     self.init(
       replies: Array(repeating: HTTP2Reply(), count: batch.count),
@@ -84,7 +84,7 @@ package struct HTTP2ReplyBatch: Sendable {
     headerValues = Array(repeating: .empty, count: batch.count * wantedHeaders)
   }
 
-  /// Puts a reply in its place, with its body.
+  /// Sets a reply, with its body.
   ///
   /// - Parameter headers: In the order of the request batch's `replyHeaders`; `nil` for one that the
   ///   reply does not carry.
@@ -110,7 +110,7 @@ package struct HTTP2ReplyBatch: Sendable {
 
   /// The value of a wanted header, nil when the reply did not carry it.
   ///
-  /// - Parameter header: Its place in the request batch's `replyHeaders`.
+  /// - Parameter header: Its index in the request batch's `replyHeaders`.
   package func value(ofHeader header: Int, in index: Int) -> String? {
     guard !headerValues.isEmpty else { return nil }
     let range = headerValues[index * wantedHeaders + header]

@@ -1,8 +1,8 @@
 /// Many requests for one connection, laid out so that a request costs its bytes and nothing else:
 /// no object, closure, `String` or copy of its own.
 ///
-/// Everything stands in one byte buffer and is named by ranges. Requests may share a body and a
-/// field set. A page of pushes is written so:
+/// Everything is in one byte buffer and is referred to by ranges. Requests may share a body and a
+/// field set. A page of pushes is written like this:
 ///
 ///     var batch = HTTP2RequestBatch(authority: "api.push.apple.com")
 ///     let fields = batch.addFieldSet([HTTP2Field("apns-topic", "com.example.app")])
@@ -52,13 +52,13 @@ package struct HTTP2RequestBatch: Sendable {
   private(set) var extras: [ExtraField] = []
   private(set) var names: [Name] = []
   private(set) var fieldSets: [[FixedField]] = []
-  /// The most extra fields any request of the batch has.
+  /// Maximum number of extra fields of any request in the batch.
   private(set) var extraCapacity = 0
   let method: HTTP2ByteRange
   let scheme: HTTP2ByteRange
   let authority: HTTP2ByteRange
 
-  /// Lower-case names of reply headers whose values the caller wants to see; keep the list short,
+  /// Lower-case names of reply headers whose values the caller wants; keep the list short, because
   /// every reply header is compared with it. At most 16.
   package let replyHeaders: [String]
   /// Whether the bodies of 2xx replies are kept; those of other replies always are.
@@ -83,16 +83,16 @@ package struct HTTP2RequestBatch: Sendable {
     self.keepsSuccessBodies = keepsSuccessBodies
   }
 
-  /// How many requests the batch has.
+  /// Number of requests in the batch.
   package var count: Int { requests.count }
 
-  /// Makes room ahead, so that appending does not move the buffer.
+  /// Reserves capacity, so that appending does not move the buffer.
   package mutating func reserve(requests: Int, bytes: Int) {
     self.requests.reserveCapacity(requests)
     self.bytes.reserveCapacity(self.bytes.count + bytes)
   }
 
-  /// Appends to the buffer and names what was appended.
+  /// Appends to the buffer and returns the range of the new bytes.
   ///
   /// - Parameter body: May only append.
   package mutating func write(_ body: (inout [UInt8]) -> Void) -> HTTP2ByteRange {
@@ -101,12 +101,12 @@ package struct HTTP2RequestBatch: Sendable {
     return HTTP2ByteRange(offset: UInt32(start), count: UInt32(bytes.count - start))
   }
 
-  /// Appends text to the buffer and names it.
+  /// Appends text to the buffer and returns its range.
   package mutating func write(_ text: String) -> HTTP2ByteRange {
     write { $0 += text.utf8 }
   }
 
-  /// Stores fields that many requests share. Pseudo-header fields are the batch's own business.
+  /// Stores fields that many requests share. Pseudo-header fields are added by the batch itself.
   package mutating func addFieldSet(_ fields: [HTTP2Field]) -> FieldSet {
     let fixed = fields.map {
       FixedField(name: write($0.name), value: write($0.value), indexing: $0.indexing)
@@ -140,7 +140,7 @@ package struct HTTP2RequestBatch: Sendable {
         fieldSet: fields.index))
   }
 
-  /// Gives the request added last one field more.
+  /// Adds a field to the last request.
   package mutating func addField(_ name: FieldName, value: HTTP2ByteRange) {
     precondition(!requests.isEmpty, "a field needs a request: call addRequest first")
     precondition(
@@ -153,7 +153,7 @@ package struct HTTP2RequestBatch: Sendable {
 }
 
 extension HTTP2RequestBatch {
-  /// A request as text and bytes, for anyone who has to send it by other means.
+  /// A request as text and bytes, for sending it by other means.
   package struct Plain: Sendable {
     package let path: String
     /// Without the pseudo-header fields.

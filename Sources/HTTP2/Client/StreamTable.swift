@@ -7,7 +7,7 @@ struct StreamTable {
     var openedAt: UInt64 = 0
     var stream: Int32 = 0
     var request: Int32 = 0
-    /// What is left of the body, as offsets in the job's bytes.
+    /// The rest of the body, as offsets in the job's bytes.
     var bodyNext: UInt32 = 0
     var bodyEnd: UInt32 = 0
     var headerBytes: UInt32 = 0
@@ -15,16 +15,17 @@ struct StreamTable {
     var older: Int32 = -1
     var younger: Int32 = -1
     var status: UInt16 = 0
-    /// The reply is given (timed out, cancelled); only the stream's end is awaited.
+    /// Whether the request has its outcome (timed out, cancelled) and only the stream's end is
+    /// awaited.
     var isAnswered = false
-    /// RST_STREAM came before the end of the reply.
+    /// Whether RST_STREAM came before the end of the reply.
     var isCutShort = false
-    /// The reply's body went over the limit and we reset the stream.
+    /// Whether the reply's body exceeded the limit and we reset the stream.
     var isTruncated = false
   }
 
   let slots: UnsafeMutablePointer<Slot>
-  /// Bodies of replies as they come in, one per slot; kept for their capacity.
+  /// Bodies of replies as they arrive, one per slot; reused for their capacity.
   let bodies: UnsafeMutablePointer<[UInt8]>
   let capacity: Int
   private let free: UnsafeMutablePointer<Int32>
@@ -52,7 +53,7 @@ struct StreamTable {
 
   var isFull: Bool { count == capacity }
 
-  /// Takes a slot for a stream opened now. Not when full.
+  /// Takes a slot for a newly opened stream. Must not be called when the table is full.
   @inline(__always)
   mutating func open(_ slot: Slot) -> Int {
     let index = free[capacity - count - 1]
@@ -66,7 +67,7 @@ struct StreamTable {
     return Int(index)
   }
 
-  /// Gives a slot back.
+  /// Frees a slot.
   @inline(__always)
   mutating func close(_ index: Int) {
     if !slots[index].isAnswered { forgetAge(index) }
@@ -75,7 +76,7 @@ struct StreamTable {
     free[capacity - count - 1] = Int32(index)
   }
 
-  /// Marks the reply as given; the slot no longer counts for time-outs.
+  /// Marks the request as completed; the slot no longer counts for timeouts.
   mutating func answer(_ index: Int) {
     guard !slots[index].isAnswered else { return }
     forgetAge(index)

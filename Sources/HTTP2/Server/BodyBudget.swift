@@ -4,22 +4,22 @@ import Synchronization
 /// The memory for bodies of requests that all connections of a process share, over HTTP/1.1 and
 /// HTTP/2.
 ///
-/// Every connection may hold a little. What is more needs a claim, and there is no count of bytes
-/// that one sender could use up: the limit is divided by how many senders have claims, and the part
-/// of a sender by how many connections have. So a sender that comes during a flood has room, and what
-/// `m` senders on `n` connections each hold is at most `limit * (1 + ln m) * (1 + ln n)`, since
-/// those that came first may have had more.
+/// Every connection may hold a small amount. Anything more needs a claim. There is no count of
+/// bytes that one sender could exhaust: the limit is divided by the number of senders with claims,
+/// and a sender's part by the number of its connections with claims. So a sender that arrives
+/// during a flood has room, and `m` senders on `n` connections each hold at most `limit * (1 + ln
+/// m) * (1 + ln n)`, because earlier ones may have had more.
 package final class BodyBudget: Sendable {
-  /// Of the whole process.
+  /// The budget of the whole process.
   package static let process = BodyBudget()
 
-  /// So much every connection may hold, in bytes: more than a registration or a small send has.
+  /// Bytes that every connection may hold: more than a registration or a small send needs.
   package static let least = 16 * 1024
-  /// With so many claims at once memory is worth being given back.
+  /// Number of concurrent claims after which it is worth returning memory to the system.
   private static let flood = 32
 
   private struct Holders {
-    /// By sender; `nil` is all those together who have not shown who they are.
+    /// Claims by sender; `nil` stands for all unauthenticated senders together.
     var senders: [String?: Int] = [:]
     var count = 0
     var peak = 0
@@ -39,7 +39,7 @@ package final class BodyBudget: Sendable {
     private let budget: BodyBudget
     private let sender: String?
 
-    /// - Parameter sender: Who has shown who they are; `nil` is a stranger.
+    /// - Parameter sender: The authenticated sender; `nil` for an unauthenticated one.
     package init(on budget: BodyBudget, of sender: String? = nil) {
       self.budget = budget
       self.sender = sender
@@ -50,8 +50,8 @@ package final class BodyBudget: Sendable {
       }
     }
 
-    /// Bytes that the connection may hold now for this sender; one that is alone has its own limits
-    /// only.
+    /// Bytes that the connection may hold now for this sender; a single connection has only its own
+    /// limits.
     package var share: Int {
       budget.holders.withLock { holders in
         guard holders.count > 1 else { return .max }
@@ -69,7 +69,7 @@ package final class BodyBudget: Sendable {
         defer { holders.peak = 0 }
         return holders.peak >= BodyBudget.flood
       }
-      // The allocator would keep it.
+      // Otherwise the allocator would keep the memory.
       if isFloodOver { belfry_trim_memory() }
     }
   }

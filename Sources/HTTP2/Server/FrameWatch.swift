@@ -1,10 +1,10 @@
 import CNghttp2
 
-/// Follows the frames of a client ahead of nghttp2, and counts those that make work without
-/// bringing a request forward. A pure value: bytes and a time go in, a verdict comes out; how the
-/// bytes are cut makes no difference.
+/// Follows the frames of a client ahead of nghttp2, and counts those that cause work without
+/// advancing a request. A pure value: its input is bytes and a time, its output a verdict; how the
+/// bytes are split makes no difference.
 struct FrameWatch: Sendable {
-  /// Why a connection ends, by GOAWAY.
+  /// The reason that a connection is ended by GOAWAY.
   enum Violation: String, Error, Sendable {
     /// PING, SETTINGS, PRIORITY, WINDOW_UPDATE, CONTINUATION, frames of unknown types, DATA with
     /// next to nothing in it, streams above the limit.
@@ -12,9 +12,9 @@ struct FrameWatch: Sendable {
     /// Streams opened and reset, or used so that the server has to reset them.
     case resets = "too many streams that were reset"
     case headerBlock = "a header block far over the limit"
-    /// What nghttp2 passes over, which need not look at priorities.
+    /// A frame that nghttp2 ignores, because it need not process priorities.
     case priorityOfConnection = "PRIORITY on the connection"
-    /// What nghttp2 passes over, which does not remember closed streams.
+    /// A frame that nghttp2 ignores, because it does not remember closed streams.
     case closedStream = "HEADERS on a stream that has ended"
 
     /// The code of GOAWAY (RFC 9113, section 7).
@@ -27,11 +27,12 @@ struct FrameWatch: Sendable {
     }
   }
 
-  /// The client's preface ahead of its first frame (RFC 9113, section 3.4); nghttp2 compares it.
+  /// The length of the client's preface ahead of its first frame (RFC 9113, section 3.4); nghttp2
+  /// verifies it.
   private static let prefaceLength = 24
   /// DATA with less content than this counts as empty unless it ends the request.
   private static let smallContent = 64
-  /// Frames for nothing that a request and its reply may bring along: acknowledgements,
+  /// Number of overhead frames that a request and its reply may cause: acknowledgements,
   /// WINDOW_UPDATEs for stream and connection, a PING, a PRIORITY.
   private static let creditPerRequest = 4
 
@@ -41,7 +42,7 @@ struct FrameWatch: Sendable {
   private var resets: RateMeter
   private var credit = 0
 
-  /// Bytes to pass over until the next frame's header.
+  /// Bytes to skip until the next frame's header.
   private var left = FrameWatch.prefaceLength
   private var headerCount = 0
   /// Length, type and flags of the frame whose header is being read, and its stream.
@@ -50,20 +51,20 @@ struct FrameWatch: Sendable {
   private var blockBytes = 0
   private var isInBlock = false
 
-  /// When the frame or header block that is not complete began to arrive.
+  /// The time when the incomplete frame or header block began to arrive.
   private(set) var incompleteSince: UInt64?
-  /// Whether the client's first SETTINGS arrived, with which its preface ends.
+  /// Whether the client's first SETTINGS arrived, which end its preface.
   private(set) var hasSettings = false
 
   init(_ configuration: HTTP2ServerConfiguration) {
-    // Compressed, a block within the limit is hardly ever longer than its fields.
+    // Compressed, a block within the limit is rarely longer than its fields.
     maxBlock = 2 * configuration.maxHeader + 1024
     maxCredit = max(1, configuration.maxControlFramesPerSecond)
     controlFrames = RateMeter(perSecond: configuration.maxControlFramesPerSecond)
     resets = RateMeter(perSecond: configuration.maxResetsPerSecond)
   }
 
-  /// Reads what comes next from the client.
+  /// Reads the next bytes from the client.
   mutating func read(_ bytes: UnsafeRawBufferPointer, at now: UInt64) throws(Violation) {
     var next = 0
     while next < bytes.count {
@@ -121,7 +122,7 @@ struct FrameWatch: Sendable {
     }
   }
 
-  /// Counts a frame that brought no request forward.
+  /// Counts a frame that did not advance any request.
   mutating func countControlFrame(at now: UInt64) throws(Violation) {
     if credit > 0 {
       credit -= 1
@@ -135,32 +136,32 @@ struct FrameWatch: Sendable {
     guard resets.allows(at: now) else { throw .resets }
   }
 
-  /// A request is complete.
+  /// Notes that a request is complete.
   mutating func noteRequest() { credit = min(maxCredit, credit + Self.creditPerRequest) }
 
-  /// DATA was sent, which the client may answer by WINDOW_UPDATEs for stream and connection. A
-  /// client that lets through a few bytes at a time gets no credit for that.
+  /// Notes that DATA was sent, to which the client may reply with WINDOW_UPDATEs for stream and
+  /// connection. A client that admits only a few bytes at a time gets no credit for that.
   mutating func noteSent(dataLength: Int) {
     if dataLength >= 256 { credit = min(maxCredit, credit + 2) }
   }
 }
 
-/// How often something may happen: so many times at once, and as many in each second on average.
-/// A pure value; the caller brings the time.
+/// A rate limit: a burst, and the same number in each second on average. A pure value; the caller
+/// passes the time.
 struct RateMeter: Sendable {
   private let interval: UInt64
   private let burst: UInt64
-  /// When all that was counted so far will have been paid for, in the caller's nanoseconds.
+  /// The time when everything counted so far will have been paid for, in the caller's nanoseconds.
   private var paidAt: UInt64 = 0
 
-  /// - Parameter perSecond: From 1; also how many may come at once.
+  /// - Parameter perSecond: From 1; also the burst.
   init(perSecond: Int) {
     let count = UInt64(max(1, min(perSecond, 1_000_000_000)))
     interval = 1_000_000_000 / count
     burst = interval * count
   }
 
-  /// Counts one more; false when it is one too many.
+  /// Counts one more; returns false when it exceeds the limit.
   mutating func allows(at now: UInt64) -> Bool {
     let paid = max(paidAt, now) + interval
     guard paid - now <= burst else { return false }

@@ -1,31 +1,33 @@
 package import Synchronization
 
-/// What a server does with its connections and requests.
+/// The handler of a server's connections and requests.
 ///
-/// Every method runs on the connection's loop thread and must not block; answers may be given
-/// there and then, or later from any thread.
+/// Every method runs on the connection's loop thread and must not block; replies may be given
+/// immediately, or later from any thread.
 package protocol HTTP2ServerHandler: Sendable {
-  /// A TCP connection was accepted, before TLS; the answer says how to go on. Default: `.proceed`.
+  /// A TCP connection was accepted, before TLS; the result determines how to proceed. Default:
+  /// `.proceed`.
   func connectionAccepted(id: UInt64) -> HTTP2AcceptDecision
   /// The TLS handshake is done and the client's certificate, if any, is known. Default: nothing.
   func connectionOpened(_ connection: HTTP2ServerConnection)
-  /// The header block is complete, the body is not (`request.body` is empty). A request without a
-  /// body skips this. Answering here means `received` is not called. Default: nothing.
+  /// The header block is complete, the body is not (`request.body` is empty). Not called for a
+  /// request without a body. If a reply is given here, `received` is not called. Default: nothing.
   ///
-  /// - Returns: In whose part of `bodyBudget` the body has its place; `nil` is all strangers'.
+  /// - Returns: The sender whose part of `bodyBudget` the body counts for; `nil` for
+  ///   unauthenticated ones.
   func receivedHeaders(
     _ request: HTTP2ServerRequest, on connection: HTTP2ServerConnection
   ) -> String?
-  /// The request is complete, or exceeds a limit (`request.excess`); answer it once.
+  /// The request is complete, or exceeds a limit (`request.excess`); reply to it once.
   func received(_ request: HTTP2ServerRequest, on connection: HTTP2ServerConnection)
-  /// A stream that was shown to the handler ended; `code` is 0 when it ended well, else the
+  /// A stream that was passed to the handler ended; `code` is 0 when it ended normally, else the
   /// RST_STREAM code of either side. Default: nothing.
   func streamClosed(_ stream: Int32, code: UInt32, on connection: HTTP2ServerConnection)
   /// The connection ended; called once for each that was opened. Default: nothing.
   func connectionClosed(_ connection: HTTP2ServerConnection)
-  /// An adopted socket is about to be closed, whether its handshake came to an end or not; called
-  /// once for each. Where the server is stopping, on the thread that calls `adopt`. Default:
-  /// nothing.
+  /// An adopted socket is about to be closed, whether or not its handshake was completed; called
+  /// once for each. When the server is stopping, it is called on the thread that calls `adopt`.
+  /// Default: nothing.
   func socketClosed(id: UInt64)
 }
 
@@ -40,24 +42,24 @@ extension HTTP2ServerHandler {
   package func socketClosed(id: UInt64) {}
 }
 
-/// What to do with a TCP connection that was just accepted.
+/// The treatment of a TCP connection that was just accepted.
 package enum HTTP2AcceptDecision: Sendable, Equatable {
   case proceed
   /// TCP reset.
   case reset
-  /// Orderly close without a TLS byte.
+  /// An orderly close without any TLS byte.
   case close
-  /// Keep it open and never answer.
+  /// The connection stays open without any reply.
   case stall
-  /// Fail the handshake with this TLS alert (RFC 8446, section 6), such as 45 certificate_expired.
+  /// The handshake fails with this TLS alert (RFC 8446, section 6), such as 45 certificate_expired.
   case alert(UInt8)
 }
 
-/// A request as the server saw it.
+/// A request as the server received it.
 package struct HTTP2ServerRequest: Sendable {
-  /// Which limit of the server the request broke.
+  /// The limit of the server that the request exceeds.
   package enum Excess: Sendable {
-    /// The header block is over `maxHeader`; the fields beyond are missing.
+    /// The header block is over `maxHeader`; further fields are missing.
     case header
     /// The body is over `maxBody`; it is missing.
     case body
@@ -69,11 +71,11 @@ package struct HTTP2ServerRequest: Sendable {
   /// The other fields in the order of the wire, duplicates included.
   package let fields: HTTP2FieldList
   package let body: [UInt8]
-  /// Nil for a request within the limits. Answer 413 (or 431); the rest of it is
-  /// thrown away.
+  /// Nil for a request within the limits. Reply with 413 (or 431); the rest of the request is
+  /// discarded.
   package let excess: Excess?
 
-  /// A request made by hand, for handlers that serve other transports too.
+  /// A request built by the caller, for handlers that also serve other transports.
   package init(
     stream: Int32, pseudoFields: HTTP2FieldList, fields: HTTP2FieldList, body: [UInt8] = [],
     excess: Excess? = nil
@@ -90,13 +92,13 @@ package struct HTTP2ServerRequest: Sendable {
   package var authority: String { pseudoFields.first(":authority") ?? "" }
 }
 
-/// An answer to a request.
+/// A reply to a request.
 package struct HTTP2ServerResponse: Sendable {
   /// 200 to 599.
   package var status: Int
   package var fields: HTTP2FieldList
   package var body: [UInt8]
-  /// Gives the body in place of `body` while it is being made.
+  /// The source of a streamed body, in place of `body`.
   package var source: (any HTTP2BodySource)?
   /// Sends only this many bytes of the body under the full `content-length`, then resets the
   /// stream with INTERNAL_ERROR: a fault. Nil sends all.
@@ -114,48 +116,49 @@ package struct HTTP2ServerResponse: Sendable {
   }
 }
 
-/// Where the body of an answer comes from while it is being made.
+/// The source of a streamed reply body.
 package protocol HTTP2BodySource: AnyObject, Sendable {
-  /// Copies what there is, called on the connection's loop whenever the client has room for more.
+  /// Copies available bytes; called on the connection's loop whenever the client has room for more.
   /// Must not block.
   func read(into buffer: UnsafeMutableRawBufferPointer) -> HTTP2BodyPart
 }
 
 package enum HTTP2BodyPart: Sendable, Equatable {
-  /// So many bytes, more than 0.
+  /// The number of bytes, more than 0.
   case bytes(Int)
-  /// Nothing yet; `HTTP2ServerConnection.resume` says when to ask again.
+  /// No bytes yet; `HTTP2ServerConnection.resume` triggers the next call.
   case later
   case end
-  /// The stream is reset with INTERNAL_ERROR, so that the client sees that something is missing.
+  /// The stream is reset with INTERNAL_ERROR, so that the client detects the missing rest.
   case failed
 }
 
-/// What a client showed of itself in the TLS handshake.
+/// The client's certificate in the TLS handshake.
 package struct HTTP2PeerCertificate: Sendable, Equatable {
   /// The leaf certificate, DER.
   package let der: [UInt8]
-  /// Whether it chains to the server's `clientAnchorsPEM` and is within its dates.
+  /// Whether it chains to the server's `clientAnchorsPEM` and is within its validity period.
   package let isVerified: Bool
 }
 
-/// One client connection of a server. Every method may be called from any thread; what it asks
-/// for happens on the connection's loop, in the order asked, and is dropped when it has ended.
+/// One client connection of a server. Every method may be called from any thread; its effect takes
+/// place on the connection's loop, in the order of the calls, and is dropped when the connection
+/// has ended.
 package final class HTTP2ServerConnection: Sendable {
   /// Unique within the server, counting from 1.
   package let id: UInt64
   package let openedAt = ContinuousClock.now
-  /// Nil when the client showed none.
+  /// Nil when the client presented none.
   package let peerCertificate: HTTP2PeerCertificate?
   /// The client's numeric address.
   package let remoteAddress: String
-  /// For the handler to keep what it knows of this connection.
+  /// Storage for the handler's data about this connection.
   package let attachment = Mutex<(any Sendable)?>(nil)
 
   private let reason = Mutex<String?>(nil)
   let openStreamCount = Atomic<Int>(0)
   let loop: ServerLoop
-  /// Touched on the loop's thread only; nil once the connection has ended.
+  /// Used on the loop's thread only; nil once the connection has ended.
   nonisolated(unsafe) var session: ServerSession?
 
   init(
@@ -167,26 +170,26 @@ package final class HTTP2ServerConnection: Sendable {
     self.loop = loop
   }
 
-  /// Streams open now.
+  /// Number of open streams.
   package var openStreams: Int { openStreamCount.load(ordering: .relaxed) }
 
-  /// What the client did that the connection was ended for, in words for the log; nil when it kept
-  /// the rules.
+  /// The client's violation for which the connection was ended, in words for the log; nil when
+  /// there was none.
   package var violation: String? { reason.withLock { $0 } }
 
   func setViolation(_ text: String) { reason.withLock { $0 = text } }
 
-  /// Answers a stream; a second answer, or one to a stream that has ended, is dropped.
+  /// Sends a reply on a stream; a second reply, or one to a stream that has ended, is dropped.
   package func respond(_ response: HTTP2ServerResponse, to stream: Int32) {
     loop.perform(.respond(response, stream), on: self)
   }
 
-  /// Tells the client to go on with a body that it holds back (RFC 9110, section 10.1.1).
+  /// Tells the client to continue with a body that it holds back (RFC 9110, section 10.1.1).
   package func sendContinue(to stream: Int32) {
     loop.perform(.sendContinue(stream), on: self)
   }
 
-  /// Has the stream's `HTTP2BodySource` asked again after it said `.later`.
+  /// Makes the stream's `HTTP2BodySource` be read again after it returned `.later`.
   package func resume(_ stream: Int32) { loop.perform(.resume(stream), on: self) }
 
   /// Resets a stream with an RST_STREAM code.
@@ -195,27 +198,27 @@ package final class HTTP2ServerConnection: Sendable {
   }
 
   /// Announces new SETTINGS; the stream limit is enforced at once: a stream above it is reset with
-  /// REFUSED_STREAM and not shown to the handler. Nil leaves a value as it is.
+  /// REFUSED_STREAM and not passed to the handler. Nil leaves a value unchanged.
   package func updateSettings(maxConcurrentStreams: Int? = nil, initialWindowSize: Int? = nil) {
     loop.perform(.settings(maxConcurrentStreams, initialWindowSize), on: self)
   }
 
-  /// Sends GOAWAY; streams above `lastStreamID` end and new ones are ignored, those at or below
-  /// can still be answered. When the last stream has ended, so does the connection.
+  /// Sends GOAWAY; streams above `lastStreamID` end and new ones are ignored, those at or below it
+  /// can still get a reply. When the last stream has ended, the connection ends.
   package func goAway(lastStreamID: Int32, code: UInt32, debugData: [UInt8] = []) {
     loop.perform(.goAway(lastStreamID, code, debugData), on: self)
   }
 
-  /// Sends GOAWAY for the streams after those seen so far. When the last of them has ended, so
-  /// does the connection.
+  /// Sends GOAWAY for streams after those received so far. When the last of them has ended, the
+  /// connection ends.
   package func shutDown() { loop.perform(.shutDown, on: self) }
 
-  /// TCP reset, now.
+  /// Resets the TCP connection immediately.
   package func abort() { loop.perform(.abort, on: self) }
 
-  /// Sends what is queued, then TLS close_notify and FIN.
+  /// Sends the queued data, then TLS close_notify and FIN.
   package func close() { loop.perform(.close, on: self) }
 
-  /// Stops reading and writing, PING answers included; the socket stays open.
+  /// Stops reading and writing, PING replies included; the socket stays open.
   package func stall() { loop.perform(.stall, on: self) }
 }

@@ -1,25 +1,25 @@
 import CNghttp2
 
-/// The moments from which a server connection's limits of time count. A pure value: it is told the
-/// time and what happened, and says what is due.
+/// The starting times of a server connection's time limits. A pure value: it is told the time and
+/// the events, and returns the action that is due.
 struct ServerClocks: Sendable {
-  /// How long what still comes in after our end is thrown away.
+  /// Time during which input is still read and discarded after our side was closed.
   static let lingerTime: UInt64 = 2_000_000_000
 
   private let acceptedAt: UInt64
   private var lastReceived: UInt64
-  /// When the last stream ended, or the connection opened.
+  /// The time when the last stream ended, or the connection opened.
   private var idleSince: UInt64
   private var pingedAt: UInt64?
-  /// Since when the client has not read a byte of what waits for it.
+  /// The time since which the client has not read any of the pending output.
   private var blockedSince: UInt64?
   private var writtenWhenBlocked: UInt64 = 0
   private var lingersSince: UInt64 = 0
 
   enum Due: Equatable, Sendable {
-    /// Freed at once.
+    /// The connection is freed at once.
     case end
-    /// Closed by GOAWAY.
+    /// The connection is closed with GOAWAY.
     case goAway
     case ping
   }
@@ -41,7 +41,7 @@ struct ServerClocks: Sendable {
     (blockedSince, writtenWhenBlocked) = (now, written)
   }
 
-  /// What is due of a connection in its handshake.
+  /// The action due for a connection in its handshake.
   func dueInHandshake(at now: UInt64, _ limits: HTTP2ServerConfiguration) -> Due? {
     now >= acceptedAt + limits.handshakeTimeout.nanoseconds ? .end : nil
   }
@@ -50,7 +50,7 @@ struct ServerClocks: Sendable {
     now >= lingersSince + Self.lingerTime ? .end : nil
   }
 
-  /// What is due of an open connection; its streams have deadlines of their own.
+  /// The action due for an open connection; its streams have deadlines of their own.
   mutating func due(
     at now: UInt64, openStreams: Int, watch: FrameWatch, _ limits: HTTP2ServerConfiguration
   ) -> Due? {
@@ -69,7 +69,7 @@ struct ServerClocks: Sendable {
 }
 
 extension ServerSession {
-  /// Acts on every limit of time that has run out.
+  /// Handles every expired time limit.
   func watchClocks(_ now: UInt64) {
     let limits = runner.core.configuration
     let due: ServerClocks.Due? =
@@ -94,7 +94,7 @@ extension ServerSession {
 
   private func endLateStreams(_ now: UInt64) {
     for stream in table where stream.isLive && now >= stream.deadline {
-      // A reset waits behind what the client does not read.
+      // A reset would be queued behind output that the client does not read.
       if output.isBlocked { return end(isReset: true) }
       stream.deadline = .max
       let code = stream.isReplied ? NGHTTP2_NO_ERROR : NGHTTP2_CANCEL

@@ -7,7 +7,7 @@ import Synchronization
 final class ServerCore: Sendable {
   private struct Shared {
     var listener: Int32?
-    /// Shut down, and loop 0's to close, which may be waiting on them.
+    /// Listeners that are shut down, and that loop 0 must close, because it may be waiting on them.
     var unusedListeners: [Int32] = []
     var context: TLSContext
     var connections: [UInt64: HTTP2ServerConnection] = [:]
@@ -20,7 +20,7 @@ final class ServerCore: Sendable {
   let handler: any HTTP2ServerHandler
   let port: UInt16
   let loops: [ServerLoop]
-  /// Sockets open, handshakes included.
+  /// Number of open sockets, handshakes included.
   let socketCount = Atomic<Int>(0)
   private let nextLoop = Atomic<Int>(0)
   private let address: Socket.Address?
@@ -120,8 +120,8 @@ final class ServerCore: Sendable {
     }
   }
 
-  /// Connects are refused from here on, at the latest after loop 0's next turn where the system
-  /// does not let a listening socket be shut down.
+  /// Refuses connects from here on, at the latest after loop 0's next turn where the system does
+  /// not allow a listening socket to be shut down.
   func stopListening() {
     shared.withLock { shared in
       guard let listener = shared.listener.take() else { return }
@@ -156,7 +156,7 @@ final class ServerCore: Sendable {
 
   var listener: Int32? { shared.withLock { $0.listener } }
 
-  /// What new connections are shown.
+  /// The TLS context of new connections.
   var context: TLSContext { shared.withLock { $0.context } }
 
   func closeListeners() {
@@ -174,7 +174,7 @@ final class ServerCore: Sendable {
     for listener in unused { Socket.close(listener) }
   }
 
-  /// Closes a connection that no session has taken.
+  /// Closes a connection that no session has taken over.
   func drop(_ accepted: ServerLoop.Accepted) {
     if accepted.isAdopted { handler.socketClosed(id: accepted.id) }
     Socket.close(accepted.descriptor)
@@ -189,7 +189,7 @@ final class ServerCore: Sendable {
     _ = shared.withLock { $0.connections.removeValue(forKey: connection.id) }
   }
 
-  /// A loop's last word.
+  /// The last call of a loop.
   func loopEnded() {
     let waiters = shared.withLock { shared -> [CheckedContinuation<Void, Never>] in
       shared.running -= 1

@@ -9,7 +9,7 @@ import Synchronization
   import Musl
 #endif
 
-/// One thread of a server and the sessions on it. Lives on that thread alone.
+/// One thread of a server and the sessions on it. Used on that thread only.
 final class ServerRunner {
   static let inputSize = 64 * 1024
   private static let sweepInterval: UInt64 = 1_000_000_000
@@ -21,10 +21,11 @@ final class ServerRunner {
   private(set) var now: UInt64
   private let index: Int
   private var sessions: [ServerSession] = []
-  /// Sessions with something to send or to end, each once.
+  /// Sessions with pending output or an end to process, each once.
   private var dirty: [ServerSession] = []
   private var lastSweep: UInt64 = 0
-  /// Out of descriptors: until then connects wait in the system's queue.
+  /// Time until which nothing is accepted because descriptors are exhausted; connects wait in the
+  /// system's queue.
   private var acceptPausedUntil: UInt64 = 0
   private var nextLoop = 0
   private var nextID: UInt64 = 1
@@ -103,7 +104,7 @@ final class ServerRunner {
     if sessions.contains(where: \.isEnded) { sessions.removeAll(where: \.isEnded) }
   }
 
-  /// Ends the sessions whose time is up; once a second is often enough.
+  /// Ends the sessions that have timed out; once a second is often enough.
   private func sweep() {
     guard now >= lastSweep + Self.sweepInterval else { return }
     lastSweep = now
@@ -151,7 +152,7 @@ final class ServerRunner {
   }
 }
 
-/// The mailbox of one server thread: what any thread may ask of the connections on it.
+/// The mailbox of one server thread: commands from any thread to its connections.
 final class ServerLoop: Sendable {
   enum Command: Sendable {
     case respond(HTTP2ServerResponse, Int32)
@@ -174,7 +175,7 @@ final class ServerLoop: Sendable {
     let descriptor: Int32
     let peer: String
     let decision: HTTP2AcceptDecision
-    /// Whether the handler hears of its end.
+    /// Whether the handler is notified of its end.
     let isAdopted: Bool
   }
 
@@ -232,20 +233,20 @@ final class ServerLoop: Sendable {
   }
 }
 
-/// A server's session without socket and TLS, for the fuzz target: what a client sends goes in,
-/// what the server sends comes out. For one thread.
+/// A server's session without socket and TLS, for the fuzz target: it takes the client's bytes and
+/// returns the server's. For one thread.
 final class DetachedServerSession {
   private let runner: ServerRunner
   let session: ServerSession
 
-  /// Nil when TLS cannot start.
+  /// Nil when TLS cannot be set up.
   init?(_ core: ServerCore) {
     runner = ServerRunner(core, 0)
     let accepted = ServerLoop.Accepted(
       id: 1, descriptor: -1, peer: "", decision: .proceed, isAdopted: true)
     guard let session = ServerSession(runner, accepted) else { return nil }
     self.session = session
-    // Answers of the handler are taken at once.
+    // Replies of the handler are applied at once.
     runner.loop.enter()
     session.open(peerCertificate: nil)
   }

@@ -9,7 +9,7 @@ import Synchronization
   import Musl
 #endif
 
-/// What nghttp2 calls. The context is the session, which outlives its nghttp2 handle.
+/// Callbacks for nghttp2. The context is the session, which outlives its nghttp2 handle.
 extension ServerSession {
   @inline(__always)
   private static func from(_ context: UnsafeMutableRawPointer?) -> ServerSession {
@@ -35,11 +35,11 @@ extension ServerSession {
     guard nghttp2_option_new(&options) == 0, nghttp2_session_callbacks_new(&callbacks) == 0 else {
       return false
     }
-    // Closed streams are kept for priorities only, and without a limit that nghttp2 knows of.
+    // Closed streams are kept for priorities only, and without a limit known to nghttp2.
     nghttp2_option_set_no_closed_streams(options, 1)
-    // Answers to PINGs and SETTINGS that wait for a client that does not read.
+    // Replies to PINGs and SETTINGS that are queued for a client that does not read.
     nghttp2_option_set_max_outbound_ack(options, 100)
-    // A blank at the end of a value, as in `bearer ` without a token, is the handler's to answer.
+    // A blank at the end of a value, as in `bearer ` without a token, is left to the handler.
     nghttp2_option_set_no_rfc9113_leading_and_trailing_ws_validation(options, 1)
     nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, Self.onBeginFrame)
     nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, Self.onBeginHeaders)
@@ -52,7 +52,7 @@ extension ServerSession {
     return nghttp2_session_server_new2(&session, callbacks, context, options) == 0
   }
 
-  /// HEADERS on a closed stream, which nghttp2 would read to no end.
+  /// Detects HEADERS on a closed stream, which nghttp2 would read without effect.
   private static let onBeginFrame: nghttp2_on_begin_frame_callback = { session, header, context in
     guard let id = header?.pointee.stream_id,
       UInt32(header?.pointee.type ?? 0) == NGHTTP2_HEADERS.rawValue
@@ -114,7 +114,7 @@ extension ServerSession {
     _, frame, name, nameCount, value, valueCount, _, context in
     guard let frame, let name, let value else { return 0 }
     let server = ServerSession.from(context)
-    // What HPACK makes of few bytes costs time even where nobody looks at it.
+    // HPACK's output from a few bytes costs time even if nobody uses it.
     server.blockBytes += nameCount + valueCount + 32
     let limit = server.runner.core.configuration.maxHeader
     guard server.blockBytes <= 4 * limit else {
@@ -125,8 +125,8 @@ extension ServerSession {
       return 0
     }
     stream.headerBytes += nameCount + valueCount + 32
-    // Trailers count, and are of no use to anybody here; a field among them must not pass for one
-    // of the head (RFC 9110, section 6.5.1).
+    // Trailers count, and are not used here; a field among them must not be taken for one of the
+    // head (RFC 9110, section 6.5.1).
     guard frame.pointee.headers.cat == NGHTTP2_HCAT_REQUEST else {
       if stream.headerBytes > limit { stream.excess = .header }
       return 0
@@ -219,10 +219,10 @@ extension ServerSession {
     return 0
   }
 
-  /// Ends a stream that was answered before its request was complete, when enough of the rest has
-  /// been thrown away (RFC 9113, section 8.1). nghttp2 opens the windows meanwhile.
+  /// Ends a stream whose reply was sent before its request was complete, when enough of the rest
+  /// has been discarded (RFC 9113, section 8.1). nghttp2 opens the windows meanwhile.
   private func limitDiscarding(_ stream: ServerStream) {
-    // A client that does not let the reply out is given no more than twice as much.
+    // A client that does not read the reply is given no more than twice as much.
     let limit = runner.core.configuration.maxDiscarded * (stream.isReplied ? 1 : 2)
     guard stream.isAnswered, !stream.isComplete, !stream.isResetByUs, stream.discarded > limit
     else { return }
@@ -246,7 +246,7 @@ extension ServerSession {
     return 0
   }
 
-  /// Copies the next part of an answer's body.
+  /// Copies the next part of a reply's body.
   static let readReply: nghttp2_data_source_read_callback = {
     _, _, buffer, room, flags, source, context in
     guard let buffer, let flags, let source else {
@@ -297,8 +297,8 @@ extension ServerSession {
 
   private static let resetMemory = 100
 
-  /// A reset that we sent because the client broke a rule counts as if the client had sent it: what
-  /// the stream was opened for may be under way all the same.
+  /// A reset that we sent because the client broke a rule counts as if the client had sent it: the
+  /// stream's work may be in progress nevertheless.
   private func noteReset(_ id: Int32) {
     if recentResets.count < Self.resetMemory {
       recentResets.append(id)
@@ -307,7 +307,7 @@ extension ServerSession {
       nextReset = (nextReset + 1) % Self.resetMemory
     }
     if let stream = stream(id), stream.isResetByUs { return }
-    // Refused ones were counted when they came; nghttp2 knows nothing of them here.
+    // Refused ones were counted when they arrived; nghttp2 does not know them here.
     guard nghttp2_session_get_stream_user_data(session, id) != nil else { return }
     do throws(FrameWatch.Violation) {
       try watch.countReset(at: runner.now)

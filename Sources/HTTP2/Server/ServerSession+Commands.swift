@@ -1,7 +1,7 @@
 import CNghttp2
 
 extension ServerSession {
-  /// Does what a handle of this connection asked for, on the loop.
+  /// Executes a command from a handle of this connection, on the loop.
   func apply(_ command: ServerLoop.Command) {
     guard phase == .open, !isAborting else { return }
     switch command {
@@ -14,7 +14,7 @@ extension ServerSession {
       if let window { initialWindow = max(0, min(window, Int(Int32.max))) }
       if hasSentSettings { sendSettings() }
     case .goAway(let last, let code, let debugData):
-      // nghttp2 wants the id of a stream that a client may open, or 0.
+      // nghttp2 requires the id of a stream that a client may open, or 0.
       let stream = last > 0 && last % 2 == 0 ? last - 1 : max(0, last)
       lastAllowedStream = min(lastAllowedStream, stream)
       nghttp2_submit_goaway(
@@ -32,7 +32,7 @@ extension ServerSession {
     markDirty()
   }
 
-  /// Announces the limits in force. The stream limit is masked, see `FrameOutput`.
+  /// Announces the current limits. The stream limit is masked, see `FrameOutput`.
   func sendSettings() {
     var entries = [
       nghttp2_settings_entry(
@@ -76,9 +76,9 @@ extension ServerSession {
     guard let stream = liveStream(id), !stream.isAnswered else { return }
     stream.isAnswered = true
     release(stream)
-    // What was delivered is the handler's; the rest nobody wants.
+    // A delivered body belongs to the handler; the rest is not needed.
     stream.body = []
-    // What streams a reply has limits of time of its own. The rest of the request keeps its own.
+    // A streamed reply has time limits of its own. The rest of the request keeps its own.
     let readBy =
       response.source == nil
       ? runner.now + runner.core.configuration.replyTimeout.nanoseconds : .max

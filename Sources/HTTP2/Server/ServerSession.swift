@@ -14,14 +14,15 @@ final class ServerSession {
   enum Phase {
     case handshake
     case open
-    /// Our side is closed; what still comes in is read and thrown away, so that the client gets
-    /// our last bytes rather than a TCP reset.
+    /// Our side is closed; further input is read and discarded, so that the client gets our last
+    /// bytes rather than a TCP reset.
     case lingering
     case stalled
     case ended
   }
 
-  /// Frames that may wait for a client that does not read before nothing more is read from it.
+  /// Maximum number of frames queued for a client that does not read; above it nothing more is read
+  /// from it.
   private static let maxQueuedFrames = 1000
 
   unowned let runner: ServerRunner
@@ -36,26 +37,28 @@ final class ServerSession {
   var connection: HTTP2ServerConnection?
   let output = FrameOutput()
   private(set) var phase: Phase
-  /// What a command asked for while nghttp2 may be on the stack; done by `pump`.
+  /// Commands received while nghttp2 may be on the stack; executed by `pump`.
   var isAborting = false
   var isClosing = false
-  /// What the client is sent away for; GOAWAY is on its way and nothing more is read.
+  /// The violation for which the client is disconnected; GOAWAY is being sent and nothing more is
+  /// read.
   private(set) var violation: FrameWatch.Violation?
   var watch: FrameWatch
   private var isDirty = false
-  /// OpenSSL reads ahead, so the socket may be empty while there is more to read.
+  /// Whether OpenSSL has buffered input, so that there is more to read although the socket is
+  /// empty.
   private var hasReadAhead = false
   var clocks: ServerClocks
 
   var table: [ServerStream] = []
   var freePositions: [Int] = []
   var openStreams = 0
-  /// Bytes of the bodies of requests that are not answered.
+  /// Bytes of the bodies of requests without a reply.
   private(set) var heldBodies = 0
-  /// The same by whose they are, with the claims to what is more than a little.
+  /// The same by sender, with the claims for more than the minimum.
   private var bodies: [String?: (held: Int, claim: BodyBudget.Claim?)] = [:]
   var hasSentSettings = false
-  /// The last stream that a GOAWAY of ours lets through.
+  /// The last stream that our GOAWAY allows.
   var lastAllowedStream = Int32.max
   var announcedLimit: Int
   var initialWindow: Int
@@ -92,7 +95,7 @@ final class ServerSession {
 
   var isEnded: Bool { phase == .ended }
 
-  /// Takes the next bytes of a stream's body into account.
+  /// Accounts for the next bytes of a stream's body.
   /// - Returns: `false` where there is no room for them.
   func hold(_ count: Int, of stream: ServerStream) -> Bool {
     let configuration = runner.core.configuration
@@ -111,7 +114,7 @@ final class ServerSession {
     return true
   }
 
-  /// The stream's body counts no more: it is answered, thrown away, or at its end.
+  /// Stops counting the stream's body: it has its reply, was discarded, or is complete.
   func release(_ stream: ServerStream) {
     guard stream.held > 0 else { return }
     heldBodies -= stream.held
@@ -126,15 +129,16 @@ final class ServerSession {
   /// Whether frames that nghttp2 holds are ignored.
   var isDeaf: Bool { isAborting || isClosing || violation != nil || phase != .open }
 
-  /// The client does not read what it makes us send: until it does, it is not read either.
+  /// Whether the client does not read the output that it causes: until it does, it is not read
+  /// either.
   private var isCongested: Bool {
     output.isBlocked && nghttp2_session_get_outbound_queue_size(session) > Self.maxQueuedFrames
   }
 
-  /// Whether there is something to read that `poll` does not know of.
+  /// Whether there is input that `poll` does not report.
   var hasMoreInput: Bool { hasReadAhead && !isCongested }
 
-  /// What the loop's `poll` should wait for.
+  /// The events that the loop's `poll` should wait for.
   var events: Int16 {
     switch phase {
     case .handshake: Int16(channel?.wantsWrite == true ? POLLOUT : POLLIN)
@@ -151,7 +155,7 @@ final class ServerSession {
     runner.markDirty(self)
   }
 
-  /// The socket has something.
+  /// Handles events of the socket.
   func wake(events: Int32) {
     switch phase {
     case .handshake: handshake()
@@ -174,7 +178,7 @@ final class ServerSession {
       return
     }
     open(peerCertificate: channel.peerCertificate)
-    // The client's first bytes may have come with the end of the handshake.
+    // The client's first bytes may have arrived with the end of the handshake.
     receive()
   }
 
@@ -215,7 +219,7 @@ final class ServerSession {
     hasReadAhead = true
   }
 
-  /// Takes what the client sent, deciphered.
+  /// Processes decrypted input from the client.
   func read(_ bytes: UnsafeRawBufferPointer) {
     clocks.received(at: runner.now)
     do throws(FrameWatch.Violation) {
@@ -226,11 +230,11 @@ final class ServerSession {
     let used = nghttp2_session_mem_recv(
       session, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), bytes.count)
     if used == Int(NGHTTP2_ERR_FLOODED.rawValue) { refuse(.controlFrames) }
-    // Garbage: nghttp2 has queued a GOAWAY unless it was no HTTP/2 at all.
+    // Malformed input: nghttp2 has queued a GOAWAY unless it was not HTTP/2 at all.
     if used < 0, violation == nil { isClosing = true }
   }
 
-  /// Ends the connection of a client that broke a rule of ours.
+  /// Ends the connection of a client that broke one of our rules.
   func refuse(_ violation: FrameWatch.Violation) {
     guard self.violation == nil else { return }
     self.violation = violation
@@ -239,7 +243,7 @@ final class ServerSession {
     markDirty()
   }
 
-  /// Writes what is queued and does what commands asked for.
+  /// Writes the queued output and executes pending commands.
   func pump() {
     isDirty = false
     guard phase == .open, let channel else { return }
@@ -256,7 +260,7 @@ final class ServerSession {
       case .more: continue
       case .blocked:
         clocks.blocked(at: runner.now, written: output.written)
-        // One that is refused need not be waited for.
+        // A client in violation need not be waited for.
         if violation != nil { end(isReset: true) }
         return
       case .failed:

@@ -1,6 +1,6 @@
-/// One request of a server session and the answer to it; reused for later streams. For one thread.
+/// One request of a server session and its reply; reused for later streams. For one thread.
 final class ServerStream {
-  /// The place in the session's table; the stream's user data is one more.
+  /// The index in the session's table; the stream's user data is one more.
   let position: Int
   var id: Int32 = 0
   var isLive = false
@@ -9,30 +9,30 @@ final class ServerStream {
   var body: [UInt8] = []
   /// Bytes of the body that its session counts; see `ServerSession.release(_:)`.
   var held = 0
-  /// Whose the body is; `nil` is a stranger's.
+  /// The sender of the body; `nil` for an unauthenticated one.
   var sender: String?
   var headerBytes = 0
   var excess: HTTP2ServerRequest.Excess?
-  /// The handler knows of the stream and hears when it ends.
+  /// Whether the handler knows the stream and is notified when it ends.
   var isShown = false
-  /// The handler has the request, or has answered without.
+  /// Whether the handler has the request, or has replied without it.
   var isDelivered = false
   var isAnswered = false
-  /// The client has sent all of the request.
+  /// Whether the client has sent all of the request.
   var isComplete = false
-  /// The reply has gone whole.
+  /// Whether the complete reply was sent.
   var isReplied = false
-  /// Bytes of the body that were thrown away.
+  /// Number of discarded bytes of the body.
   var discarded = 0
-  /// The server wanted the stream reset: the client is not to blame.
+  /// Whether the server wanted the stream reset: the client is not to blame.
   var isResetByUs = false
-  /// When the request must be complete or, once there is one, the reply must have been read.
+  /// The time by which the request must be complete or, once it is, the reply must have been read.
   var deadline = UInt64.max
   var reply: [UInt8] = []
-  /// Gives the reply in place of `reply`.
+  /// The source of a streamed reply, in place of `reply`.
   var source: (any HTTP2BodySource)?
   var replyNext = 0
-  /// Where a truncation fault cuts the reply.
+  /// The position at which a truncation fault cuts the reply.
   var replyCut: Int?
 
   init(position: Int) { self.position = position }

@@ -8,7 +8,7 @@ import CNghttp2
   import Musl
 #endif
 
-/// Gathers a session's frames and writes them 16 KiB at a time, one TLS record each: what makes
+/// Gathers a session's frames and writes them 16 KiB at a time, one TLS record each, which makes
 /// many small frames cheap. For one thread.
 final class FrameOutput {
   /// A SETTINGS identifier that stands for MAX_CONCURRENT_STREAMS until the frame is gathered.
@@ -18,7 +18,7 @@ final class FrameOutput {
   static let maskedStreamLimit: UInt16 = 0xF003
 
   private static let target = 16 * 1024
-  /// Room for the target and one frame beyond.
+  /// Room for the target and one more frame.
   private static let capacity = 48 * 1024
 
   private var base: UnsafeMutableRawPointer?
@@ -34,9 +34,9 @@ final class FrameOutput {
   private(set) var goAwayCode: UInt32?
 
   enum Outcome {
-    /// All there was is written.
+    /// Everything was written.
     case drained
-    /// The target is reached and written; there may be more.
+    /// The target was reached and written; there may be more.
     case more
     case blocked
     /// See the channel's `failure`.

@@ -8,19 +8,19 @@ import CNghttp2
   import Musl
 #endif
 
-/// The memory of one nghttp2 session: blocks that a stream gives back are kept for the next one.
+/// The memory of one nghttp2 session: blocks that a stream frees are kept for the next one.
 ///
-/// nghttp2 makes and frees half a dozen small blocks a request. With a thousand requests under way
-/// they come back in another order than they went, which is what a general allocator is slow at.
-/// Blocks are sorted by size into lists; larger ones go to `malloc`. What is kept is at most what
-/// the session had at one time, and goes when ``destroy()`` is called.
+/// nghttp2 allocates and frees half a dozen small blocks a request. With a thousand requests in
+/// flight they are freed in a different order than they were allocated, which is slow with a
+/// general allocator. Blocks are sorted by size into free lists; larger ones go to `malloc`. The
+/// kept memory is at most the session's peak, and is freed by ``destroy()``.
 ///
 /// Owned by the session's thread, which alone calls nghttp2.
 struct SessionMemory {
   /// Block sizes are multiples of this, so that every block is aligned for anything.
   private static let step = 64
   private static let classes = 16
-  /// Before each block: its class, and room to keep the alignment.
+  /// Space before each block: its class, and padding for alignment.
   private static let header = 16
 
   /// The first free block of each class; in each free block, the next one.
@@ -31,7 +31,7 @@ struct SessionMemory {
     lists.initialize(repeating: nil, count: Self.classes)
   }
 
-  /// To be passed to nghttp2, which copies it.
+  /// The allocator for nghttp2, which copies it.
   var allocator: nghttp2_mem {
     nghttp2_mem(
       mem_user_data: lists,
@@ -45,7 +45,7 @@ struct SessionMemory {
       realloc: { block, size, lists in SessionMemory.resize(block, size, lists) })
   }
 
-  /// Frees what is kept. The session is gone by then.
+  /// Frees the kept memory. The session must have been deleted.
   func destroy() {
     for index in 0..<Self.classes {
       while let block = lists[index] {

@@ -15,7 +15,7 @@ package let streamSocketType: Int32 = {
   #endif
 }()
 
-/// What the system calls an error number.
+/// The system's message for an error number.
 func systemMessage(_ code: Int32) -> String { String(cString: strerror(code)) }
 
 /// The few socket calls of both sides, without ownership: descriptors belong to the sessions.
@@ -36,7 +36,7 @@ package enum Socket {
     }
   }
 
-  /// Looks a name up afresh.
+  /// Resolves a name, without a cache.
   static func addresses(
     of host: String, port: UInt16, passive: Bool
   ) -> Result<[Address], LookupFailure> {
@@ -65,7 +65,7 @@ package enum Socket {
     init(_ reason: String) { self.reason = reason }
   }
 
-  /// Non-blocking, and closed in child processes.
+  /// Makes a descriptor non-blocking, and closed in child processes.
   static func prepare(_ descriptor: Int32) {
     _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
     _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
@@ -123,7 +123,7 @@ package enum Socket {
     return result == 0 ? 0 : errno
   }
 
-  /// What became of a connect that was in progress: 0 or an error number.
+  /// The result of a connect that was in progress: 0 or an error number.
   static func pendingError(_ descriptor: Int32) -> Int32 {
     var code: Int32 = 0
     var size = socklen_t(MemoryLayout<Int32>.size)
@@ -155,7 +155,7 @@ package enum Socket {
     return descriptor
   }
 
-  /// Takes a waiting connection and names its peer; nil with `errno` set when there is none.
+  /// Accepts a waiting connection and returns its peer; nil with `errno` set when there is none.
   static func accept(_ listener: Int32) -> (descriptor: Int32, peer: String)? {
     var storage = sockaddr_storage()
     var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
@@ -185,7 +185,7 @@ package enum Socket {
         getsockname(descriptor, $0, &size)
       }
       guard result == 0 else { return 0 }
-      // The port stands at the same place in both families.
+      // The port is at the same offset in both families.
       return pointer.withMemoryRebound(to: sockaddr_in.self, capacity: 1) {
         UInt16(bigEndian: $0.pointee.sin_port)
       }

@@ -8,7 +8,7 @@ import Synchronization
   import Musl
 #endif
 
-/// Nanoseconds of a clock that never steps.
+/// Nanoseconds of a monotonic clock.
 func monotonicNanoseconds() -> UInt64 {
   var time = timespec()
   clock_gettime(CLOCK_MONOTONIC, &time)
@@ -16,7 +16,8 @@ func monotonicNanoseconds() -> UInt64 {
 }
 
 extension Duration {
-  /// Whole nanoseconds, kept between 0 and about 31 years so that sums with a clock never overflow.
+  /// Whole nanoseconds, clamped to between 0 and about 31 years so that sums with a clock never
+  /// overflow.
   var nanoseconds: UInt64 {
     let (seconds, attoseconds) = components
     guard seconds >= 0 else { return 0 }
@@ -25,14 +26,15 @@ extension Duration {
   }
 }
 
-/// The milliseconds `poll` may wait until an instant, rounded up; -1 forever when there is none.
+/// Milliseconds for which `poll` may wait until a deadline, rounded up; -1 (forever) when there is
+/// none.
 func pollTimeout(until deadline: UInt64?, from now: UInt64) -> Int32 {
   guard let deadline else { return -1 }
   guard deadline > now else { return 0 }
   return Int32(clamping: (deadline - now) / 1_000_000 + 1)
 }
 
-/// A number that tells the calling thread from every other living one.
+/// A number that distinguishes the calling thread from every other living one.
 func currentThreadNumber() -> UInt {
   #if canImport(Darwin)
     UInt(bitPattern: pthread_self())
@@ -52,8 +54,8 @@ func blockBrokenPipeSignal() {
   pthread_sigmask(SIG_BLOCK, &signals, nil)
 }
 
-/// Wakes a thread that sleeps in `poll`. Owns both ends until the last holder lets go, so a late
-/// `wake` can never hit a closed or reused descriptor.
+/// Wakes a thread that sleeps in `poll`. Owns both ends until the last reference is released, so a
+/// late `wake` can never hit a closed or reused descriptor.
 package final class WakePipe: Sendable {
   package let readEnd: Int32
   private let writeEnd: Int32
@@ -79,7 +81,7 @@ package final class WakePipe: Sendable {
     _ = write(writeEnd, &byte, 1)
   }
 
-  /// Empties the pipe. Look at the mailbox after this, not before.
+  /// Empties the pipe. Read the mailbox after this, not before.
   package func drain() {
     withUnsafeTemporaryAllocation(byteCount: 16, alignment: 1) { buffer in
       while read(readEnd, buffer.baseAddress, 16) == 16 {}

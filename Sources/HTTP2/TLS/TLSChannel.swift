@@ -12,7 +12,7 @@ import COpenSSL
 enum TLSAlert {
   static let noApplicationProtocol: Int32 = 120
 
-  /// Whether an alert speaks of the receiver's certificate: bad, unsupported, revoked, expired,
+  /// Whether an alert concerns the receiver's certificate: bad, unsupported, revoked, expired,
   /// unknown, unknown_ca, access_denied, certificate_required.
   static func isAboutCertificate(_ alert: Int32) -> Bool {
     (42...46).contains(alert) || alert == 48 || alert == 49 || alert == 116
@@ -21,11 +21,11 @@ enum TLSAlert {
 
 /// Owns an `SSL` over a socket that it does not own. For one thread.
 final class TLSChannel {
-  /// Why reading, writing or the handshake cannot go on.
+  /// The reason that reading, writing or the handshake cannot continue.
   struct Failure {
-    /// The alert the peer sent, if that was it.
+    /// The alert that the peer sent, if it did.
     var alert: Int32?
-    /// Whether the peer closed in order or vanished, rather than broke TLS.
+    /// Whether the peer closed properly or vanished, rather than violated TLS.
     var isEndOfStream = false
     /// Whether the peer's certificate did not verify.
     var isUntrusted = false
@@ -33,7 +33,7 @@ final class TLSChannel {
   }
 
   let ssl: OpaquePointer
-  /// KeyUpdates of the peer; OpenSSL holds the pointer as long as the channel lives.
+  /// Number of KeyUpdates of the peer; OpenSSL holds the pointer as long as the channel lives.
   private let keyUpdates: UnsafeMutablePointer<Int>
   /// Set when a call returned -1.
   private(set) var failure: Failure?
@@ -56,7 +56,7 @@ final class TLSChannel {
     keyUpdates.deallocate()
   }
 
-  /// Makes this the client's end: the peer's certificate must be for `name`, a host or an address.
+  /// Makes this the client's side: the peer's certificate must be for `name`, a host or an address.
   func expect(serverName name: String) -> Bool {
     let parameters = SSL_get0_param(ssl)
     if X509_VERIFY_PARAM_set1_ip_asc(parameters, name) == 1 {
@@ -68,7 +68,7 @@ final class TLSChannel {
     return SSL_set1_host(ssl, name) == 1 && belfry_ssl_set_server_name(ssl, name) == 1
   }
 
-  /// Makes this the server's end; a fault may choose an alert for the client's hello.
+  /// Makes this the server's side; a fault may choose an alert in reply to the ClientHello.
   func accept(alert: UInt8?) {
     SSL_set_accept_state(ssl)
     belfry_ssl_set_message_callback(ssl, countKeyUpdates, keyUpdates)
@@ -101,7 +101,7 @@ final class TLSChannel {
     ERR_clear_error()
   }
 
-  /// Whether the handshake agreed on `h2`.
+  /// Whether the handshake negotiated `h2`.
   var speaksH2: Bool {
     var name: UnsafePointer<UInt8>?
     var length: UInt32 = 0
@@ -157,14 +157,15 @@ final class TLSChannel {
       return Failure(isUntrusted: true, reason: "its certificate is not accepted: \(text)")
     }
     let text = ERR_reason_error_string(code).map { String(cString: $0) } ?? "TLS failed"
-    // OpenSSL reports a received alert as 1000 and its number.
+    // OpenSSL reports a received alert as 1000 plus its number.
     let alert = reason > 1000 && reason < 1256 ? reason - 1000 : nil
     return Failure(alert: alert, reason: text)
   }
 }
 
-/// A TLS 1.3 client may change its key as often as it likes, and OpenSSL goes on reading until some
-/// data comes. After this many nothing more is read from the socket. (Keys last for terabytes.)
+/// A TLS 1.3 client may change its key as often as it likes, and OpenSSL continues reading until
+/// some data arrives. After this many nothing more is read from the socket. (Keys last for
+/// terabytes.)
 private let maxKeyUpdates = 100
 
 private let countKeyUpdates:

@@ -1,12 +1,12 @@
 import COpenSSL
 
-/// Why TLS material cannot be used; says which piece.
+/// The reason that TLS material cannot be used; names the piece.
 struct TLSMaterialError: Error {
   let reason: String
   init(_ reason: String) { self.reason = reason }
 }
 
-/// Owns an `SSL_CTX`: what all handshakes of one connection configuration or server share.
+/// Owns an `SSL_CTX`, which all handshakes of one connection configuration or server share.
 ///
 /// `@unchecked Sendable`: complete before it is shared; OpenSSL counts its references atomically.
 final class TLSContext: @unchecked Sendable {
@@ -19,7 +19,7 @@ final class TLSContext: @unchecked Sendable {
   /// ALPN's wire form of `h2`: a length and the name (RFC 7301, section 3.1).
   private static let h2: [UInt8] = [2, 0x68, 0x32]
 
-  /// For a client that demands `h2`, TLS 1.2 and a peer certificate that verifies.
+  /// A context for a client that requires `h2`, TLS 1.2 and a peer certificate that verifies.
   static func client(
     extraAnchorsPEM: [UInt8], certificatePEM: [UInt8]?, keyPEM: [UInt8]?
   ) throws(TLSMaterialError) -> TLSContext {
@@ -35,8 +35,8 @@ final class TLSContext: @unchecked Sendable {
     return context
   }
 
-  /// For a server that speaks `h2` only. Sets up no verification that could fail the handshake
-  /// unless client certificates are required.
+  /// A context for a server that speaks `h2` only. Sets up no verification that could fail the
+  /// handshake unless client certificates are required.
   ///
   /// - Parameter requiresALPN: Refuse a client that offers no protocols at all.
   static func server(
@@ -72,7 +72,7 @@ final class TLSContext: @unchecked Sendable {
     return context
   }
 
-  /// Adds the certificates of a PEM text to those the context verifies against.
+  /// Adds the certificates of a PEM text to the trusted ones.
   private func trust(_ pem: [UInt8]) throws(TLSMaterialError) {
     guard !pem.isEmpty else { return }
     let certificates = Self.certificates(in: pem)
@@ -85,7 +85,7 @@ final class TLSContext: @unchecked Sendable {
     ERR_clear_error()  // a certificate that was in the store already is no error
   }
 
-  /// Shows a chain, leaf first, and its key.
+  /// Uses a certificate chain, leaf first, and its key.
   private func use(certificatePEM: [UInt8], keyPEM: [UInt8]) throws(TLSMaterialError) {
     let chain = Self.certificates(in: certificatePEM)
     defer { for certificate in chain { X509_free(certificate) } }
