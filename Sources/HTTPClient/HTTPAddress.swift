@@ -8,21 +8,21 @@ import CCurl
   import Darwin
 #endif
 
-/// The parts of a URL as they will be used: read by the same reader that sends the call, so that
-/// what was checked and what is connected to cannot differ.
+/// The components of a URL, parsed by the same parser that sends the call, so that the checked
+/// address and the one connected to cannot differ.
 package struct HTTPAddress: Hashable, Sendable {
   /// In lower case.
   package let scheme: String
-  /// In lower case; an IPv6 address stands without brackets.
+  /// In lower case; an IPv6 address is without brackets.
   package let host: String
   /// The scheme's default where the URL names none.
   package let port: UInt16
-  /// With its leading slash, as it stands.
+  /// With its leading slash, verbatim.
   package let path: String
   /// Without the question mark; `nil` where there is none.
   package let query: String?
 
-  /// - Returns: `nil` for anything that is no absolute `http` or `https` URL, that holds a user's
+  /// - Returns: `nil` for anything but an absolute `http` or `https` URL, and for one with a user
   ///   name, a fragment, blanks, control characters, or `.` and `..` in its path.
   package init?(_ url: String) {
     guard url.utf8.allSatisfy({ (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "\\") }),
@@ -45,7 +45,7 @@ package struct HTTPAddress: Hashable, Sendable {
   }
 
   /// Whether a path has a segment `.` or `..`, also with its dots percent-encoded. Parts of paths
-  /// are made of handles that devices bring: none may lead to another resource of the same host.
+  /// are made of handles from devices: none may lead to another resource of the same host.
   package static func hasDotSegment(_ path: some Collection<UInt8>) -> Bool {
     guard path.contains(where: { $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "%") }) else {
       return false
@@ -74,8 +74,8 @@ package struct HTTPAddress: Hashable, Sendable {
       || IPAddress(host).map { $0.bytes.count == 4 && $0.bytes[0] == 127 } == true
   }
 
-  /// Whether the host is one of these names, or below one that begins with a dot
-  /// (`.notify.windows.com`). A name with a closing dot is none of them.
+  /// Whether the host is one of these names, or a subdomain of one that begins with a dot
+  /// (`.notify.windows.com`). A name with a trailing dot matches none of them.
   package func isHost(in names: some Sequence<String>) -> Bool { Self.isHost(host, in: names) }
 
   /// As ``isHost(in:)``, for a host in lower case.
@@ -97,7 +97,7 @@ package struct IPAddress: Hashable, Sendable {
     self.bytes = bytes
   }
 
-  /// Reads the usual text forms, without brackets or zone.
+  /// Parses the usual text forms, without brackets or zone.
   package init?(_ text: String) {
     var four = in_addr()
     var six = in6_addr()
@@ -125,14 +125,14 @@ package struct IPAddress: Hashable, Sendable {
   }
 
   /// Whether it is an address of the public network: not of this machine, a private or local
-  /// network, a group, documentation, or a way around that (IANA's special-purpose registries), and
-  /// not a cloud's own services.
+  /// network, a multicast group, documentation, or a tunnel or translation to such (IANA's
+  /// special-purpose registries), and not a cloud's internal services.
   package var isPublic: Bool {
     bytes.count == 4 ? Self.isPublic4(bytes[...]) : isPublic6
   }
 
   private var isPublic6: Bool {
-    // Only 2000::/3 is given out; the ranges that carry an IPv4 address are as good as that one.
+    // Only 2000::/3 is allocated; a range that embeds an IPv4 address is as public as that address.
     if bytes.starts(with: Self.mapped) { return Self.isPublic4(bytes[12...]) }
     if bytes.starts(with: Self.nat64) { return Self.isPublic4(bytes[12...]) }
     if bytes.starts(with: [0x20, 0x02]) { return Self.isPublic4(bytes[2..<6]) }

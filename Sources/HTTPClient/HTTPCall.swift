@@ -1,18 +1,18 @@
-/// One request to be sent: redirects are not followed. Its answer comes back whole, except where
-/// ``receive`` takes it.
+/// One request; redirects are not followed. Its reply is returned complete, unless ``receive``
+/// takes the body.
 package struct HTTPCall: Sendable {
-  /// As in RFC 9110, section 9: `POST`, `GET`. Sent as it stands.
+  /// As in RFC 9110, section 9: `POST`, `GET`. Sent verbatim.
   package var method: String
-  /// Absolute, `https` unless the session's configuration allows `http`; read by ``HTTPAddress``.
+  /// Absolute, `https` unless the session's configuration allows `http`; parsed by ``HTTPAddress``.
   package var url: String
-  /// In order. A name that no token is, or a value with a line break, is
+  /// In order. A name that is not a token, or a value with a line break, fails with
   /// ``HTTPFailure/Kind-swift.enum/badCall``.
   package var headers: [(name: String, value: String)]
   /// Sent with `Content-Length`, never in chunks.
   package var body: [UInt8]
-  /// Takes the body of a 2xx reply piece by piece, on the session's thread, in place of
+  /// Receives the body of a 2xx reply piece by piece, on the session's thread, in place of
   /// ``HTTPReply/body``; false ends the call as ``HTTPFailure/Kind-swift.enum/cancelled``. Such a
-  /// reply may go on for days: it has no limit of length, and of time only
+  /// reply may last for days: its length is not limited, and its time only by
   /// ``HTTPSessionConfiguration/silenceTimeout``.
   package var receive: (@Sendable ([UInt8]) -> Bool)?
 
@@ -27,9 +27,9 @@ package struct HTTPCall: Sendable {
   }
 }
 
-/// A reply, read whole.
+/// A complete reply.
 package struct HTTPReply: Sendable {
-  /// From 200 to 999; interim replies are passed over.
+  /// From 200 to 999; interim replies are skipped.
   package var status: UInt16
   package var headers: [(name: String, value: String)] = []
   package var body: [UInt8] = []
@@ -43,26 +43,26 @@ package struct HTTPReply: Sendable {
   }
 }
 
-/// Why a call has no reply. Holds no URL, header or body.
+/// The reason that a call has no reply. Contains no URL, header or body.
 package struct HTTPFailure: Error, Hashable, Sendable, CustomStringConvertible {
   package enum Kind: Sendable {
     /// The URL, a header or the method cannot be sent; no network was touched.
     case badCall
     /// The host's name has no address.
     case resolve
-    /// Every address of the host was refused by ``HTTPSessionConfiguration/allowsAddress``.
+    /// Every address of the host was rejected by ``HTTPSessionConfiguration/allowsAddress``.
     case refusedAddress
-    /// No connection came about.
+    /// No connection could be established.
     case connect
-    /// The peer's certificate does not verify, or TLS could not be agreed on.
+    /// The peer's certificate does not verify, or TLS negotiation failed.
     case tls
-    /// The time for connecting, or for the whole, is over.
+    /// The time limit for connecting, or for the whole call, was exceeded.
     case timeout
     /// The connection ended before the reply did, or the reply is not HTTP.
     case reset
     /// The reply's headers or body exceed the session's limits.
     case tooLarge
-    /// It was not begun, because a reply before it ended its batch.
+    /// The call was not started, because an earlier reply ended its batch.
     case notSent
     /// The task was cancelled.
     case cancelled
@@ -71,7 +71,7 @@ package struct HTTPFailure: Error, Hashable, Sendable, CustomStringConvertible {
   }
 
   package let kind: Kind
-  /// For people: what happened, in a few words.
+  /// A short description for people.
   package let description: String
 
   package init(_ kind: Kind, _ description: String) {

@@ -1,11 +1,11 @@
 import Dispatch
 import Synchronization
 
-/// An HTTP/1.1 client over TLS: many calls at once on connections that are kept and used again,
-/// each moved by one thread of the session's own.
+/// An HTTP/1.1 client over TLS: many concurrent calls on connections that are kept and reused, all
+/// on one thread of the session's own.
 ///
-/// Calls that are under way end as ``HTTPFailure/Kind-swift.enum/closed`` when the session is
-/// closed or let go.
+/// Calls in flight end as ``HTTPFailure/Kind-swift.enum/closed`` when the session is closed or
+/// released.
 package final class HTTPSession: Sendable {
   let core: SessionCore
 
@@ -16,7 +16,7 @@ package final class HTTPSession: Sendable {
   deinit { core.close() }
 
   /// Sends one call.
-  /// - Parameter lane: `nil` for no bound.
+  /// - Parameter lane: `nil` for no limit.
   package func send(
     _ call: HTTPCall, lane: HTTPLane? = nil
   ) async throws(HTTPFailure) -> HTTPReply {
@@ -27,9 +27,9 @@ package final class HTTPSession: Sendable {
 
   /// Sends calls, as many at once as the lane allows, and waits for all of them.
   ///
-  /// - Parameter goesOn: Asked on the session's thread after each call of the batch that was begun;
-  ///   after false those not begun are answered ``HTTPFailure/Kind-swift.enum/notSent``.
-  /// - Returns: An answer for each call, in order. Cancelling the task answers what is open.
+  /// - Parameter goesOn: Called on the session's thread after each started call of the batch; after
+  ///   false the calls not started get ``HTTPFailure/Kind-swift.enum/notSent``.
+  /// - Returns: A result for each call, in order. Cancelling the task completes the open ones.
   package func send(
     _ calls: [HTTPCall], lane: HTTPLane,
     goesOn: @escaping @Sendable (_ call: Int, Result<HTTPReply, HTTPFailure>) -> Bool = { _, _ in
@@ -52,31 +52,31 @@ package final class HTTPSession: Sendable {
   package func close() { core.close() }
 }
 
-/// How a session connects and what it bears.
+/// The connection settings and limits of a session.
 package struct HTTPSessionConfiguration: Sendable {
-  /// PEM certificates trusted beside the system's store: an emulator's authority.
+  /// PEM certificates trusted in addition to the system's store: for example an emulator's CA.
   package var extraAnchorsPEM: [UInt8] = []
-  /// Plain `http` too; for tests and old services on purpose only.
+  /// Allows plain `http` too; only for tests and, on purpose, for old services.
   package var allowsPlainHTTP = false
-  /// Goes through the proxy that the environment names (`https_proxy` and its like), except to this
+  /// Uses the proxy that the environment names (`https_proxy` and the like), except for this
   /// machine itself. A check of addresses would then see the proxy's.
   package var usesProxy = false
-  /// Asked before each connection, on the session's thread, with the address that the host's name
-  /// led to; false leaves that address out. `nil` allows all. Connections in use are not asked
-  /// again.
+  /// Called before each connection, on the session's thread, with the resolved address of the host;
+  /// false skips that address. `nil` allows all. Existing connections are not checked again.
   package var allowsAddress: (@Sendable (IPAddress) -> Bool)?
-  /// Name look-up, TCP and TLS together.
+  /// Limit for name resolution, TCP and TLS together.
   package var connectTimeout: Duration = .seconds(5)
-  /// From the start of a call to the end of its reply; a call that waits for its lane has not
-  /// begun.
+  /// Limit from the start of a call to the end of its reply; a call that waits for its lane has not
+  /// started.
   package var totalTimeout: Duration = .seconds(30)
-  /// A clock that never steps back, in nanoseconds, for ``totalTimeout``; tests pass their own.
+  /// A monotonic clock, in nanoseconds, for ``totalTimeout``; tests pass their own.
   package var monotonicClock: @Sendable () -> UInt64 = { DispatchTime.now().uptimeNanoseconds }
-  /// How long less than a byte a second may come or go; `nil` leaves it to ``totalTimeout``.
+  /// Time for which less than a byte a second may be transferred; `nil` leaves it to
+  /// ``totalTimeout``.
   package var silenceTimeout: Duration?
-  /// How many connections without work are kept, over all hosts.
+  /// Maximum number of idle connections that are kept, over all hosts.
   package var maxIdleConnections = 128
-  /// All header lines of a reply together, in bytes.
+  /// Maximum size of all header lines of a reply together, in bytes.
   package var maxReplyHeaderBytes = 64 * 1024
   /// In bytes.
   package var maxReplyBodyBytes = 1024 * 1024
@@ -84,8 +84,8 @@ package struct HTTPSessionConfiguration: Sendable {
   package init() {}
 }
 
-/// Calls that share a bound on how many are under way at once, and so on how many connections they
-/// use: HTTP/1.1 has one for each. Those over the bound wait in order of arrival.
+/// Calls that share a limit on concurrency, and so on the number of their connections: HTTP/1.1 has
+/// one for each call. Those over the limit wait in order of arrival.
 package struct HTTPLane: Sendable {
   private final class Meter: Sendable {
     let calls = Atomic<Int>(0)
@@ -103,12 +103,12 @@ package struct HTTPLane: Sendable {
     self.limit = max(1, limit)
   }
 
-  /// How many calls are under way.
+  /// Number of calls in flight.
   package var inFlight: Int { meter.calls.load(ordering: .relaxed) }
 
-  /// For sessions: a call has begun.
+  /// For sessions: a call has started.
   package func began() { meter.calls.add(1, ordering: .relaxed) }
 
-  /// For sessions: a call that had begun has its answer.
+  /// For sessions: a started call has its result.
   package func ended() { meter.calls.subtract(1, ordering: .relaxed) }
 }

@@ -2,9 +2,9 @@ import CCurl
 import Foundation
 import Synchronization
 
-/// What callers and the session's thread share: the mailbox, and how to wake the thread.
+/// State shared by callers and the session's thread: the mailbox, and the means to wake the thread.
 final class SessionCore: Sendable {
-  /// What the thread is to do next.
+  /// The thread's next work.
   struct Mail {
     var batches: [CallBatch] = []
     var cancelled: [UInt64] = []
@@ -21,14 +21,14 @@ final class SessionCore: Sendable {
     /// The thread's handle from its start to its end.
     var wheel: Wheel?
     var lastBatch: UInt64 = 0
-    /// Batches that were given an id and are not submitted: whether they are cancelled already.
+    /// Batches with an id that are not submitted yet: whether they are already cancelled.
     var announced: [UInt64: Bool] = [:]
   }
 
   let configuration: HTTPSessionConfiguration
   private let state = Mutex(State())
 
-  /// libcurl wants this once, before everything else.
+  /// Initializes libcurl, which requires this once before everything else.
   private static let isReady = belfry_curl_global_init() == CURLE_OK
 
   init(_ configuration: HTTPSessionConfiguration) { self.configuration = configuration }
@@ -74,10 +74,10 @@ final class SessionCore: Sendable {
     }
   }
 
-  /// Has the thread look at the configuration's clock again: for tests, which move it by hand.
+  /// Makes the thread read the configuration's clock again: for tests, which move it by hand.
   func lookAtClock() { state.withLock { wake($0) } }
 
-  /// Starts the thread if it is not there; false when libcurl cannot.
+  /// Starts the thread if it is not running; false when libcurl cannot.
   private func start(_ state: inout State) -> Bool {
     if state.wheel != nil { return true }
     guard Self.isReady, let multi = curl_multi_init() else { return false }
@@ -93,7 +93,7 @@ final class SessionCore: Sendable {
     if let wheel = state.wheel { curl_multi_wakeup(wheel.multi) }
   }
 
-  /// For the thread: takes what has come.
+  /// For the thread: takes the new mail.
   func takeMail() -> Mail {
     state.withLock { state in
       defer { state.mail = Mail(isClosed: state.mail.isClosed) }
@@ -101,7 +101,7 @@ final class SessionCore: Sendable {
     }
   }
 
-  /// For the thread, once it has ended all calls of a closed session: nobody wakes it any more.
+  /// For the thread, once it has ended all calls of a closed session: it is not woken any more.
   func ended() -> Mail {
     state.withLock { state in
       state.wheel = nil
@@ -111,8 +111,8 @@ final class SessionCore: Sendable {
   }
 }
 
-/// What a session trusts. Extra anchors take the place of libcurl's bundle, not of its directory of
-/// certificates; where it has no such directory, the system's bundle is put beside them.
+/// The trust anchors of a session. Extra anchors replace libcurl's bundle, not its directory of
+/// certificates; where it has no such directory, the system's bundle is added to them.
 struct TrustAnchors {
   /// PEM; empty for libcurl's own choice.
   let pem: [UInt8]
@@ -131,7 +131,7 @@ struct TrustAnchors {
     return found?.isEmpty == false
   }()
 
-  /// Where systems keep their bundle, after libcurl's own word.
+  /// The usual locations of systems' bundles, tried after libcurl's own default.
   private static let usualPlaces = [
     "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem",
     "/opt/homebrew/etc/ca-certificates/cert.pem", "/usr/local/etc/ca-certificates/cert.pem",

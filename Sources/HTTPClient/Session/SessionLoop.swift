@@ -1,14 +1,14 @@
 import CCurl
 
-/// The session's thread: begins calls as their lanes allow, lets libcurl move them, and answers.
-/// Everything here is used on that thread only.
+/// The session's thread: starts calls as their lanes allow, lets libcurl transfer them, and
+/// completes them. Everything here is used on that thread only.
 final class SessionLoop {
   private struct Lane {
     var inFlight = 0
     var waiting: [CallBatch] = []
   }
 
-  /// When a call that was begun must have its answer.
+  /// The time by which a started call must have its result.
   private struct Deadline {
     let moment: UInt64
     let transfer: Transfer
@@ -19,10 +19,10 @@ final class SessionLoop {
   private let anchors: TrustAnchors
   private var lanes: [UInt64: Lane] = [:]
   private var transfers: [UnsafeMutableRawPointer: Transfer] = [:]
-  /// In order, because all calls have the same time; those before `nextDeadline` are done with.
+  /// In order, because all calls have the same time limit; those before `nextDeadline` are done.
   private var deadlines: [Deadline] = []
   private var nextDeadline = 0
-  /// Easy handles to be used again.
+  /// Easy handles for reuse.
   private var idle: [EasyHandle] = []
 
   init(_ core: SessionCore, _ multi: UnsafeMutableRawPointer) {
@@ -41,15 +41,15 @@ final class SessionLoop {
       if mail.isClosed { return end() }
       var running: Int32 = 0
       curl_multi_perform(multi, &running)
-      // An answer may let waiting calls begin; those want another turn at once.
+      // A result may let waiting calls start, which requires another turn at once.
       let (hasAnswered, pause) = (collect(), expire())
       if !hasAnswered, pause > 0 { curl_multi_poll(multi, nil, 0, pause, nil) }
     }
   }
 
-  /// Answers the calls whose time is up.
+  /// Fails the calls that have timed out.
   ///
-  /// - Returns: Milliseconds until the next one's is, 60 000 at most.
+  /// - Returns: Milliseconds until the next timeout, 60 000 at most.
   private func expire() -> Int32 {
     let now = core.configuration.monotonicClock()
     while nextDeadline < deadlines.count {
@@ -85,7 +85,7 @@ final class SessionLoop {
     fill(batch.lane)
   }
 
-  /// Begins calls of a lane until it is full or empty.
+  /// Starts calls of a lane until it is full or empty.
   private func fill(_ lane: HTTPLane) {
     guard var present = lanes.removeValue(forKey: lane.id) else { return }
     while present.inFlight < lane.limit, let batch = present.waiting.first {
@@ -116,13 +116,13 @@ final class SessionLoop {
       return false
     }
     transfers[easy.pointer] = transfer
-    // A reply that is read piece by piece may go on for days.
+    // A reply that is read piece by piece may last for days.
     if batch.calls[index].receive == nil { setDeadline(transfer) }
     batch.lane.began()
     return true
   }
 
-  /// Answers what has ended. True when there was something.
+  /// Completes the calls that have ended. True when there were any.
   private func collect() -> Bool {
     var left: Int32 = 0
     var any = false
@@ -138,7 +138,7 @@ final class SessionLoop {
     return any
   }
 
-  /// Takes a transfer from libcurl; its handle is kept for another.
+  /// Removes a transfer from libcurl; its handle is kept for reuse.
   private func remove(_ easy: UnsafeMutableRawPointer) -> Transfer? {
     guard let transfer = transfers.removeValue(forKey: easy) else { return nil }
     transfer.batch.lane.ended()
@@ -161,7 +161,7 @@ final class SessionLoop {
     stop(failure) { $0.batch.id == id }
   }
 
-  /// Ends one call alone; the others of its batch go on.
+  /// Ends a single call; the others of its batch continue.
   private func stop(_ failure: HTTPFailure, _ transfer: Transfer) {
     guard let easy = transfer.handle, remove(easy) != nil else { return }
     transfer.batch.answer(transfer.index, .failure(failure))
@@ -188,13 +188,13 @@ final class SessionLoop {
   }
 }
 
-/// Calls that were handed over together. Belongs to the caller until it is submitted, to the
+/// Calls that were submitted together. Belongs to the caller until it is submitted, to the
 /// session's thread from then on.
 final class CallBatch: @unchecked Sendable {  // see above: one owner at a time
   let id: UInt64
   let calls: [HTTPCall]
   let lane: HTTPLane
-  /// The first call that has not been begun.
+  /// The first call that has not been started.
   private(set) var next = 0
   private(set) var isStopped = false
   private let goesOn: @Sendable (Int, Result<HTTPReply, HTTPFailure>) -> Bool
@@ -216,14 +216,14 @@ final class CallBatch: @unchecked Sendable {  // see above: one owner at a time
     open = calls.count
   }
 
-  /// Takes the next call to begin; `nil` when all are.
+  /// Takes the next call to start; `nil` when there is none.
   func take() -> Int? {
     guard next < calls.count else { return nil }
     defer { next += 1 }
     return next
   }
 
-  /// Notes an answer; the last one resumes the caller.
+  /// Records a result; the last one resumes the caller.
   func answer(_ index: Int, _ result: Result<HTTPReply, HTTPFailure>) {
     if !goesOn(index, result), !isStopped {
       isStopped = true
@@ -232,7 +232,7 @@ final class CallBatch: @unchecked Sendable {  // see above: one owner at a time
     set(index, result)
   }
 
-  /// Answers all that has not been begun.
+  /// Completes all calls that have not been started.
   func answerUnbegun(_ failure: HTTPFailure) {
     while let index = take() { set(index, .failure(failure)) }
   }

@@ -1,7 +1,7 @@
 import CCurl
 import Wire
 
-/// One call under way: what libcurl reads for it and writes to. Used on the session's thread only.
+/// One call in flight: the data that libcurl reads and writes. Used on the session's thread only.
 final class Transfer {
   let batch: CallBatch
   let index: Int
@@ -86,7 +86,7 @@ final class Transfer {
       body = copy
       _ = belfry_curl_set_body(easy.pointer, copy.baseAddress, curl_off_t(copy.count))
     }
-    // What libcurl would add by itself; a caller's own field comes after and is sent.
+    // Fields that libcurl would add by itself; a caller's own field comes after and is sent.
     var lines = ["Expect:", "Accept:", "Content-Type:"]
     for (name, value) in call.headers {
       guard name.isHTTPToken, value.isHTTPFieldValue else {
@@ -112,10 +112,10 @@ final class Transfer {
     }
   }
 
-  /// libcurl's handle; nil once the call has its answer.
+  /// libcurl's handle; nil once the call has its result.
   var handle: UnsafeMutableRawPointer? { easy?.pointer }
 
-  /// Gives the handle back, without anything that refers to this object.
+  /// Returns the handle, without any reference to this object.
   func release() -> EasyHandle? {
     guard let easy else { return nil }
     curl_easy_reset(easy.pointer)
@@ -132,7 +132,7 @@ final class Transfer {
 }
 
 extension Transfer {
-  /// What has become of the call.
+  /// The result of the call.
   func result(_ code: CURLcode) -> Result<HTTPReply, HTTPFailure> {
     if isTooLarge { return .failure(HTTPFailure(.tooLarge, "the reply is too large")) }
     if isEnded { return .failure(HTTPFailure(.cancelled, "ended by its reader")) }
@@ -156,7 +156,7 @@ extension Transfer {
     return .failure(HTTPFailure(kind, said))
   }
 
-  /// One line of the head. A status line begins it again: interim replies are passed over.
+  /// Handles one line of the head. A status line restarts it: interim replies are skipped.
   fileprivate func take(header line: UnsafeRawBufferPointer) -> Bool {
     headerBytes += line.count
     guard headerBytes <= configuration.maxReplyHeaderBytes else {
@@ -220,7 +220,7 @@ private let receiveBody:
     UnsafeMutablePointer<CChar>?, Int, Int, UnsafeMutableRawPointer?
   ) -> Int = { bytes, size, count, owner in
     let part = UnsafeRawBufferPointer(start: bytes, count: size * count)
-    // Zero bytes taken of zero given is no error.
+    // Zero bytes taken of zero given is not an error.
     return Transfer.of(owner)?.take(body: part) == true ? part.count : (part.isEmpty ? 1 : 0)
   }
 
