@@ -1,21 +1,21 @@
 import Foundation
 import Synchronization
 
-/// Work on its way from many tasks to the threads of a store, each caller's in its turn
-/// (``JobTurns``). What has come while a thread was busy is its next batch, so that many callers
-/// can share one transaction.
+/// A queue of work from many tasks to the threads of a store, fair between callers (``JobTurns``).
+/// Work that arrives while a thread is busy becomes its next batch, so that many callers can share
+/// one transaction.
 package final class JobQueue<Item: Sendable>: @unchecked Sendable {
-  // `condition` guards all that varies here.
+  // `condition` guards all mutable state.
   private let condition = NSCondition()
   private let waiting: JobTurns<Item>
   private var lastNumber: UInt64 = 0
   private var counted = JobCounts()
   private var isClosed = false
   private var drained: [@Sendable () -> Void] = []
-  /// Threads that still take from this queue.
+  /// Number of threads that still take from this queue.
   private var takers = 0
 
-  /// - Parameter limits: Beyond them work is refused.
+  /// - Parameter limits: Limits beyond which work is refused.
   package init(limits: JobLimits = JobLimits()) { waiting = JobTurns(limits: limits) }
 
   /// - Returns: `false` when the queue is closed or full; the item is dropped.
@@ -23,7 +23,7 @@ package final class JobQueue<Item: Sendable>: @unchecked Sendable {
     if case .success = enqueue(item, label) { true } else { false }
   }
 
-  /// - Returns: By which number ``drop(_:_:)`` knows it.
+  /// - Returns: The number by which ``drop(_:_:)`` identifies it.
   private func enqueue(_ item: Item, _ label: JobLabel) -> Result<UInt64, JobRefusal> {
     condition.lock()
     defer { condition.unlock() }
@@ -37,8 +37,8 @@ package final class JobQueue<Item: Sendable>: @unchecked Sendable {
     return .success(lastNumber)
   }
 
-  /// Takes out what nobody waits for any more.
-  /// - Returns: `nil` when a thread has it already.
+  /// Removes work whose caller no longer waits.
+  /// - Returns: `nil` when a thread has already taken it.
   private func drop(_ number: UInt64, _ label: JobLabel) -> Item? {
     condition.lock()
     defer { condition.unlock() }
@@ -47,12 +47,12 @@ package final class JobQueue<Item: Sendable>: @unchecked Sendable {
     return item
   }
 
-  /// Waits for work and takes as much of it as fits into a group; none when the queue is closed and
-  /// empty.
+  /// Waits for work and takes as much of it as fits into a group; nothing when the queue is closed
+  /// and empty.
   ///
   /// - Parameters:
-  ///   - rest: What was taken before and not done: it waits again.
-  ///   - charge: What was taken before has cost so much beyond its label.
+  ///   - rest: Work that was taken before and not done: it is queued again.
+  ///   - charge: The cost beyond its label of work that was taken before.
   ///   - prepare: Called when there is work, before it is taken.
   private func take(
     _ group: JobGroup, after rest: ArraySlice<JobTurns<Item>.Entry>,
@@ -75,14 +75,14 @@ package final class JobQueue<Item: Sendable>: @unchecked Sendable {
     }
   }
 
-  /// Takes what waits from the threads.
+  /// Removes all waiting work from the queue.
   package func takeWaiting() -> [Item] {
     condition.lock()
     defer { condition.unlock() }
     return waiting.take(JobGroup(jobs: .max)).map(\.item)
   }
 
-  /// How much waits, was refused, and was dropped.
+  /// Counts of waiting, refused and dropped work.
   package var counts: JobCounts {
     condition.lock()
     defer { condition.unlock() }
@@ -91,7 +91,7 @@ package final class JobQueue<Item: Sendable>: @unchecked Sendable {
     return counts
   }
 
-  /// No more work is accepted; what waits is still done. Returns once all threads have left.
+  /// Accepts no more work; waiting work is still done. Returns once all threads have left.
   package func close() async {
     await withUnsafeContinuation { continuation in
       if closeAndAwait({ continuation.resume() }) { continuation.resume() }
@@ -112,18 +112,18 @@ package final class JobQueue<Item: Sendable>: @unchecked Sendable {
     return false
   }
 
-  /// Starts a thread that makes its context there and uses it for all work that it takes.
+  /// Starts a thread that creates its context and uses it for all work that it takes.
   ///
   /// - Parameters:
-  ///   - batch: How much work the thread takes at a time.
-  ///   - prepare: Called when there is work, before it is taken, so that more of it can come. A
-  ///     queue of several threads has none.
-  ///   - isTimed: Whether work, a piece at a time, is charged by what it takes where that is more
-  ///     than its label says.
-  ///   - open: Makes the context, on the new thread; the context never leaves it.
-  ///   - work: Does a batch of work, or the first pieces of it, and returns how many; the others
-  ///     wait again.
-  ///   - end: Closes the context after the last piece of work.
+  ///   - batch: Maximum amount of work that the thread takes at a time.
+  ///   - prepare: Called when there is work, before it is taken, so that more of it can arrive. Not
+  ///     for a queue of several threads.
+  ///   - isTimed: Whether work, one unit at a time, is charged by the time it takes where that
+  ///     exceeds its label.
+  ///   - open: Creates the context, on the new thread; the context never leaves it.
+  ///   - work: Does a batch of work, or its first units, and returns their number; the others are
+  ///     queued again.
+  ///   - end: Closes the context after the last unit of work.
   /// - Throws: What `open` throws; there is no thread then.
   package func startThread<Context>(
     named name: String, batch: JobGroup, prepare: (@Sendable () -> Void)? = nil,
@@ -177,9 +177,10 @@ package final class JobQueue<Item: Sendable>: @unchecked Sendable {
 }
 
 extension JobQueue {
-  /// As ``startThread(named:batch:prepare:open:work:end:)`` for work that takes all it is given.
+  /// As ``startThread(named:batch:prepare:open:work:end:)``, for work that always completes its
+  /// batch.
   ///
-  /// - Parameter batch: How many pieces of work the thread takes at a time.
+  /// - Parameter batch: Number of units of work that the thread takes at a time.
   package func startThread<Context>(
     named name: String, batch: Int, isTimed: Bool = false,
     open: @escaping @Sendable () throws -> Context,
@@ -195,20 +196,20 @@ extension JobQueue {
   }
 }
 
-/// Why a queue does not take a piece of work.
+/// The reason that a queue refuses a unit of work.
 package enum JobRefusal: Error, Hashable {
-  /// So much waits for its caller, or for the hub, that it would wait for long.
+  /// So much is waiting for its caller, or for the hub, that it would wait for long.
   case full
   case closed
 }
 
-/// What has become of work that was brought to a queue.
+/// The fate of work submitted to a queue.
 package struct JobCounts: Hashable, Sendable {
-  /// Pieces of work that wait now.
+  /// Number of units of work that are waiting now.
   package var waiting = 0
-  /// Those that were refused, by the number of their hub.
+  /// Number of refused units, by the number of their hub.
   package var refused: [Int64: Int] = [:]
-  /// Those whose caller had left before their turn came.
+  /// Number of units whose caller had left before their turn.
   package var dropped = 0
 
   package static func + (left: JobCounts, right: JobCounts) -> JobCounts {
@@ -219,9 +220,8 @@ package struct JobCounts: Hashable, Sendable {
   }
 }
 
-/// The task that waits for a piece of work. It is resumed once, whatever becomes of the work: with
-/// a result, with an error, or, when the work is let go of with neither, with
-/// ``JobRefusal/closed``.
+/// The task that waits for a unit of work. It is resumed exactly once: with a result, with an
+/// error, or, when the work is released with neither, with ``JobRefusal/closed``.
 package final class JobEnd<Value: Sendable>: Sendable {
   private let continuation: Mutex<UnsafeContinuation<Value, any Error>?>
 
@@ -242,15 +242,15 @@ package final class JobEnd<Value: Sendable>: Sendable {
   }
 }
 
-/// By which number a queue knows a piece of work; 0 as long as it does not.
+/// The number by which a queue identifies a unit of work; 0 until it is queued.
 private final class JobNumber: Sendable {
   let value = Atomic<UInt64>(0)
 }
 
-/// A piece of blocking work, done on a thread of the store, and the task that waits for it.
+/// A unit of blocking work for a thread of the store, and the task that waits for it.
 package struct Job<Context>: Sendable {
-  /// Does the work and returns what resumes the waiting task with its result. The writer may call
-  /// it a second time after it has rolled the first back; only one of the results is resumed.
+  /// Does the work and returns a closure that resumes the waiting task with its result. The writer
+  /// may call it a second time after it has rolled the first back; only one of the results is used.
   package let run: @Sendable (Context) throws -> @Sendable () -> Void
   /// Resumes the waiting task with an error.
   package let fail: @Sendable (any Error) -> Void
@@ -265,10 +265,10 @@ package struct Job<Context>: Sendable {
 }
 
 extension JobQueue {
-  /// Waits until a piece of work has ended. When the calling task is cancelled, work of a caller
+  /// Waits until a unit of work has ended. When the calling task is cancelled, work of a caller
   /// that has not begun is dropped.
   ///
-  /// - Parameter make: Makes the work, which says its end.
+  /// - Parameter make: Makes the work, which reports its end.
   /// - Throws: ``JobRefusal`` when the queue does not take it, `CancellationError`, and what the
   ///   work ends with.
   package func wait<Value: Sendable>(
@@ -288,7 +288,7 @@ extension JobQueue {
           switch enqueue(make(end), label) {
           case .success(let given):
             number.value.store(given, ordering: .sequentiallyConsistent)
-            // Who has left before the work was there to be dropped.
+            // The caller may have left before the work was queued and could be dropped.
             if Task.isCancelled { _ = drop(given, label) }
           case .failure(let refusal): end.fail(refusal)
           }
@@ -297,7 +297,7 @@ extension JobQueue {
         _ = drop(number.value.load(ordering: .sequentiallyConsistent), label)
       }
     } catch JobRefusal.closed where Task.isCancelled {
-      // It was let go of because it was dropped.
+      // It was released because it was dropped.
       throw CancellationError()
     }
   }

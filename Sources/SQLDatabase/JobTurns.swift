@@ -1,6 +1,6 @@
-/// Who a piece of work is for and how large it is: what ``JobTurns`` orders and bounds it by.
+/// The caller and the size of a unit of work, by which ``JobTurns`` orders and limits it.
 package struct JobLabel: Sendable {
-  /// What work is about. Each has a share of the thread's time while others wait as well.
+  /// The category of work. Each has a share of the thread's time while others wait as well.
   package enum Share: Int, CaseIterable, Sendable {
     /// Notifications, and the checkpoints of their delivery.
     case sends
@@ -9,19 +9,19 @@ package struct JobLabel: Sendable {
     /// Everything else: management, upkeep.
     case others
 
-    /// How much of the time it gets, relative to the others.
+    /// The weight of its share of the time, relative to the others.
     var weight: Int { self == .sends ? 2 : 1 }
   }
 
   package var share: Share
   /// The number of the hub; 0 for work of no hub.
   package var hub: Int64
-  /// Who asks, such as a policy's name. `nil` is the server itself, whose work is neither refused
+  /// The caller, such as a policy's name. `nil` is the server itself, whose work is neither refused
   /// nor dropped.
   package var caller: String?
-  /// About how many rows are looked up or written.
+  /// Approximate number of rows looked up or written.
   package var rows: Int
-  /// About how many bytes are kept in memory while it waits, and written.
+  /// Approximate number of bytes kept in memory while it waits, and written.
   package var bytes: Int
 
   package init(
@@ -40,22 +40,22 @@ package struct JobLabel: Sendable {
   /// The cost of one turn, times the weight of a share.
   static let allowance = 256
 
-  /// What work has cost beyond what it was taken for: a row takes some 20 µs.
+  /// The cost of work beyond its label, from the time that it took: a row takes some 20 µs.
   func excess(after time: Duration) -> Int {
     max(0, min(Int(time / .microseconds(20)), 64 * Self.allowance) - cost)
   }
 }
 
-/// How much work may wait.
+/// Limits on waiting work.
 package struct JobLimits: Hashable, Sendable {
-  /// Pieces of work, whoever they are for.
+  /// Units of work, for any caller.
   package var total = Int.max
-  /// What may wait for one caller in a hub, of each share.
+  /// Work that may wait for one caller in a hub, of each share.
   package var caller = Amount(jobs: 2_048, rows: 131_072, bytes: 16 << 20)
-  /// What may wait for one hub, of each share.
+  /// Work that may wait for one hub, of each share.
   package var hub = Amount(jobs: 4_096, rows: 262_144, bytes: 32 << 20)
-  /// A caller with fewer pieces of work that wait is not refused, whatever others in the same hub
-  /// do: who sends 20 requests a second and waits a second each has no more.
+  /// A caller with fewer waiting units of work is not refused, regardless of others in the same
+  /// hub: a caller that sends 20 requests a second, each waiting a second, has no more.
   package var reserved = 32
 
   package struct Amount: Hashable, Sendable {
@@ -75,7 +75,7 @@ package struct JobLimits: Hashable, Sendable {
       bytes += sign * label.bytes
     }
 
-    /// Whether one more of this label fits below `limit`.
+    /// Whether one more with this label fits below `limit`.
     fileprivate func hasRoom(for label: JobLabel, below limit: Amount) -> Bool {
       jobs < limit.jobs && rows + label.rows <= limit.rows && bytes + label.bytes <= limit.bytes
     }
@@ -83,7 +83,7 @@ package struct JobLimits: Hashable, Sendable {
 
   package init() {}
 
-  /// Takes whatever comes.
+  /// No limits.
   package static let none: JobLimits = {
     var limits = JobLimits()
     limits.reserved = .max
@@ -91,8 +91,8 @@ package struct JobLimits: Hashable, Sendable {
   }()
 }
 
-/// How much work is taken at a time: a transaction's worth. The first piece is taken whatever its
-/// size.
+/// Maximum amount of work taken at a time, for one transaction. The first unit is taken whatever
+/// its size.
 package struct JobGroup: Hashable, Sendable {
   package var jobs: Int
   package var rows: Int
@@ -105,18 +105,18 @@ package struct JobGroup: Hashable, Sendable {
   }
 }
 
-/// The order in which pieces of work get their turn: by share, within a share by hub, within a hub
-/// by caller; the work of one caller is done in the order in which it came.
+/// The order in which units of work get their turn: by share, within a share by hub, within a hub
+/// by caller; the work of one caller is done in order of arrival.
 ///
-/// On each of these levels it is deficit round robin: the one whose turn it is goes on until it has
-/// used its allowance of rows, then the next has its turn. What one has used too much is taken from
-/// its next turns, as long as it has work. So who comes beside a flood waits for one turn of each
-/// of the others, not for all that they have brought.
+/// Each of these levels uses deficit round robin: a member continues until it has used its
+/// allowance of rows, then the next has its turn. Usage beyond the allowance is deducted from the
+/// member's next turns, as long as it has work. So a caller beside a flood waits for one turn of
+/// each of the others, not for all of their work.
 /// - SeeAlso: M. Shreedhar and G. Varghese, Efficient Fair Queuing using Deficit Round Robin,
 ///   SIGCOMM 1995
 final class JobTurns<Item> {
   struct Entry {
-    /// Rises with each piece of work.
+    /// Increases with each unit of work.
     let number: UInt64
     let label: JobLabel
     let item: Item
@@ -134,7 +134,7 @@ final class JobTurns<Item> {
 
   var count: Int { shares.waiting.jobs }
 
-  /// - Returns: `false` when too much waits already.
+  /// - Returns: `false` when the limit on waiting work is reached.
   func add(_ entry: Entry) -> Bool {
     guard count < limits.total else { return false }
     let label = entry.label
@@ -152,7 +152,7 @@ final class JobTurns<Item> {
     return true
   }
 
-  /// Takes what has its turn now, as much as fits into a group.
+  /// Takes the work whose turn it is, as much as fits into a group.
   func take(_ group: JobGroup) -> [Entry] {
     var taken: [Entry] = []
     taken.reserveCapacity(min(count, group.jobs))
@@ -167,32 +167,32 @@ final class JobTurns<Item> {
     return taken
   }
 
-  /// Gives back the last of what was taken: it comes first in its caller's next turn.
+  /// Returns the last part of a taken group: it comes first in its caller's next turn.
   func putBack(_ entries: some BidirectionalCollection<Entry>) {
     for entry in entries.reversed() { shares.add(entry, isFirst: true) }
   }
 
-  /// Takes what work has cost beyond its label from the next turns of its caller, hub and share.
+  /// Deducts the cost of work beyond its label from the next turns of its caller, hub and share.
   func charge(_ excess: Int, to label: JobLabel) { shares.charge(excess, to: label) }
 
-  /// Takes a piece of work out; `nil` when it does not wait.
+  /// Removes a unit of work; `nil` when it is not waiting.
   func remove(_ number: UInt64, _ label: JobLabel) -> Item? {
     shares.remove(number, label)?.item
   }
 }
 
-/// A level of ``JobTurns``, or its end.
+/// A level of ``JobTurns``, or a leaf.
 private class TurnNode<Item> {
   typealias Entry = JobTurns<Item>.Entry
 
-  /// All that waits below.
+  /// Total of the waiting work below.
   fileprivate(set) final var waiting = JobLimits.Amount()
 
-  /// The next level's node for a label; `nil` when nothing of it waits.
+  /// The next level's node for a label; `nil` when none of its work is waiting.
   func child(_ label: JobLabel) -> TurnNode<Item>? { nil }
 
-  /// - Parameter isFirst: Whether it comes before all that its caller has waiting: it was taken and
-  ///   not done.
+  /// - Parameter isFirst: Whether it precedes all waiting work of its caller, because it was taken
+  ///   and not done.
   func add(_ entry: Entry, isFirst: Bool) { waiting.add(entry.label) }
 
   func next() -> Entry? { nil }
@@ -202,14 +202,14 @@ private class TurnNode<Item> {
   func charge(_ excess: Int, to label: JobLabel) {}
 }
 
-/// Takes turns among those who have the same place above.
+/// Rotates turns among the members of one level.
 private final class Rotation<Item, Key: Hashable>: TurnNode<Item> {
   private final class Member {
     let key: Key
     let node: TurnNode<Item>
-    /// Of one turn.
+    /// The allowance of one turn.
     let allowance: Int
-    /// What is left of the present turn; below 0, what it owes.
+    /// The rest of the current turn's allowance; below 0, a debt.
     var left: Int
 
     init(_ key: Key, _ node: TurnNode<Item>, allowance: Int) {
@@ -225,7 +225,7 @@ private final class Rotation<Item, Key: Hashable>: TurnNode<Item> {
   private let make: () -> TurnNode<Item>
   private var members: [Key: Member] = [:]
   private var order: [Member] = []
-  /// Whose turn it is, in ``order``.
+  /// The index of the current member in ``order``.
   private var place = 0
 
   init(
@@ -250,7 +250,7 @@ private final class Rotation<Item, Key: Hashable>: TurnNode<Item> {
     let member = Member(key, make(), allowance: weight(entry.label) * JobLabel.allowance)
     member.node.add(entry, isFirst: isFirst)
     members[key] = member
-    // After all who wait already.
+    // Behind all members that are already waiting.
     order.insert(member, at: place)
     place += 1
   }
@@ -260,7 +260,7 @@ private final class Rotation<Item, Key: Hashable>: TurnNode<Item> {
       if place >= order.count { place = 0 }
       let member = order[place]
       if member.left <= 0 {
-        // Who is alone owes nobody.
+        // A single member has no debt.
         member.left = order.count == 1 ? member.allowance : member.left + member.allowance
         if order.count > 1 { place += 1 }
         continue
@@ -279,24 +279,24 @@ private final class Rotation<Item, Key: Hashable>: TurnNode<Item> {
   }
 
   override func charge(_ excess: Int, to label: JobLabel) {
-    // Who has nothing waiting owes nobody.
+    // A member without waiting work has no debt.
     guard let member = members[key(label)] else { return }
-    // Several threads may charge one; a debt is paid in few rounds.
+    // Several threads may charge one member; a debt is paid in few rounds.
     member.left = max(member.left - excess, -64 * JobLabel.allowance)
     member.node.charge(excess, to: label)
   }
 
   override func remove(_ number: UInt64, _ label: JobLabel) -> Entry? {
-    // An empty node goes when its turn comes.
+    // An empty node is removed when its turn comes.
     guard let entry = child(label)?.remove(number, label) else { return nil }
     waiting.add(label, times: -1)
     return entry
   }
 }
 
-/// What waits for one caller, in the order in which it came.
+/// The waiting work of one caller, in order of arrival.
 private final class CallerJobs<Item>: TurnNode<Item> {
-  /// By rising numbers; what was removed has no entry any more.
+  /// By rising numbers; a removed unit leaves an empty slot.
   private var slots: [(number: UInt64, entry: Entry?)] = []
   private var first = 0
 

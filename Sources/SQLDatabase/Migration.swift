@@ -11,9 +11,9 @@ package struct Migration: Sendable {
 }
 
 extension SQLConnection {
-  /// Brings the schema to the last of `migrations`, each in a transaction of its own.
+  /// Migrates the schema to the last of `migrations`, each in a transaction of its own.
   /// - Throws: ``SQLError/Kind/newerSchema(found:known:)`` when the database is ahead of this
-  ///   build; it is left as it is.
+  ///   build; it is left unchanged.
   package func migrate(with migrations: [Migration]) throws {
     let known = migrations.last?.version ?? 0
     let found = try schemaVersion()
@@ -24,7 +24,7 @@ extension SQLConnection {
     }
     for migration in migrations where migration.version > found {
       try writing {
-        // Another process may have been quicker between our look and our lock.
+        // Another process may have been faster between our check and our lock.
         guard try schemaVersion() < migration.version else { return }
         try migration.apply(self)
         try setSchemaVersion(migration.version)

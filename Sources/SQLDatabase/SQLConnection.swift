@@ -2,7 +2,7 @@
 /// is why it is not `Sendable`.
 package protocol SQLConnection: AnyObject {
   var dialect: Dialect { get }
-  /// A compiled statement, lent until it leaves scope; the connection keeps it for the next time.
+  /// A compiled statement, lent until it leaves scope; the connection caches it for reuse.
   /// - Parameter sql: One statement with placeholders `?1`, `?2`….
   func statement(_ sql: String) throws(SQLError) -> Statement
   /// Runs any number of statements without parameters or rows.
@@ -13,11 +13,11 @@ package protocol SQLConnection: AnyObject {
   /// Rows changed since the connection was opened; equal before and after means nothing was
   /// written.
   var totalChanges: Int { get }
-  /// A transaction is open; after some failures the engine ends it by itself.
+  /// Whether a transaction is open; after some failures the engine ends it by itself.
   var isInTransaction: Bool { get }
   /// The number of the last migration that has been applied; 0 for a new database.
   func schemaVersion() throws(SQLError) -> Int
-  /// Notes the number of the last migration, in the transaction under way.
+  /// Records the number of the last migration, in the current transaction.
   func setSchemaVersion(_ version: Int) throws(SQLError)
   /// Closes; no statement may be lent at that time. Later calls fail.
   func close()
@@ -30,7 +30,7 @@ extension SQLConnection {
   package func begin(_ sql: String) throws { try run(sql) }
 
   /// Runs a statement that gives no rows.
-  /// - Returns: How many rows it has changed.
+  /// - Returns: Number of changed rows.
   package func changes(running statement: borrowing Statement) throws(SQLError) -> Int {
     let before = totalChanges
     try statement.run()
@@ -60,9 +60,9 @@ extension SQLConnection {
     }
   }
 
-  /// Ends the transaction, if one is open, without its changes.
+  /// Rolls the transaction back, if one is open.
   package func rollBack() {
-    // It can only fail when the engine has rolled back already.
+    // It can only fail when the engine has already rolled back.
     if isInTransaction { try? run("ROLLBACK") }
   }
 }
@@ -76,17 +76,18 @@ package struct Dialect: Hashable, Sendable {
   package let integer: String
   /// The type of a column of bytes.
   package let bytes: String
-  /// The type and constraint of a column that numbers the rows of its table, numbers given by us.
+  /// The type and constraint of a column that numbers the rows of its table, with our own numbers.
   package let rowNumber: String
-  /// What follows the column list of a table whose rows are stored in the order of their key.
+  /// The clause after the column list of a table whose rows are stored in the order of their key.
   package let clustered: String
-  /// Starts a transaction that will write.
+  /// Begins a transaction that will write.
   package let beginWriting: String
-  /// Starts a transaction that only reads, all of it from one state of the database.
+  /// Begins a transaction that only reads, all of it from one state of the database.
   package let beginReading: String
-  /// What follows a query whose rows the transaction will change, so that no other does meanwhile.
+  /// The clause after a query whose rows the transaction will change, which locks them against
+  /// others.
   package var lockingRows = ""
-  /// The same for rows that stay as they are.
+  /// The same for rows that are not changed.
   package var sharingRows = ""
 
   package static let sqlite = Dialect(

@@ -45,10 +45,10 @@ package struct Statement: ~Copyable {
   /// - Returns: `false` when there is none; the statement has then run to its end.
   package func step() throws(SQLError) -> Bool { try driver.step() }
 
-  /// Runs a statement that gives no rows.
+  /// Runs a statement without rows.
   package func run() throws(SQLError) { while try driver.step() {} }
 
-  /// Makes the statement ready to run again; parameters keep their values until bound again.
+  /// Resets the statement for another run; parameters keep their values until bound again.
   package func reset() { driver.reset() }
 
   package func isNull(_ column: Int32) -> Bool { driver.isNull(column) }
@@ -75,7 +75,7 @@ package struct Statement: ~Copyable {
   }
 }
 
-/// What a driver does for a ``Statement``.
+/// The operations of a driver for a ``Statement``.
 package protocol StatementDriver: AnyObject {
   func bind(_ value: Int64, at index: Int32) throws(SQLError)
   func bind(_ value: Double, at index: Int32) throws(SQLError)
@@ -90,6 +90,6 @@ package protocol StatementDriver: AnyObject {
   func withBytes<Value>(
     _ column: Int32, _ body: (UnsafeRawBufferPointer) throws -> Value
   ) rethrows -> Value
-  /// Resets and forgets the parameters; the connection may lend it again.
+  /// Resets and forgets the parameters; the connection may then lend it again.
   func giveBack()
 }

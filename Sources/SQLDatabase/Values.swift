@@ -1,4 +1,4 @@
-/// A value that a statement is given.
+/// A value that can be bound to a statement.
 package protocol SQLValue {
   func bind(to statement: borrowing Statement, at index: Int32) throws(SQLError)
 }
@@ -41,7 +41,7 @@ extension Optional: SQLValue where Wrapped: SQLValue {
 }
 
 extension Statement {
-  /// Gives the statement the values of `?1`, `?2` and so on.
+  /// Binds the values of `?1`, `?2` and so on.
   package func bind<each Value: SQLValue>(_ values: repeat each Value) throws(SQLError) {
     var index: Int32 = 0
     for value in repeat each values {
@@ -50,7 +50,7 @@ extension Statement {
     }
   }
 
-  /// Runs the statement, which gives no rows, with these values; it can be run again with others.
+  /// Runs the statement, which returns no rows, with these values; it can be run again with others.
   package func run<each Value: SQLValue>(_ values: repeat each Value) throws(SQLError) {
     try bind(repeat each values)
     try run()
@@ -61,8 +61,8 @@ extension Statement {
 extension SQLConnection {
   /// A statement with the values of `?1`, `?2` and so on.
   ///
-  /// For what is done now and then. What is done for each device binds by itself: here every value
-  /// costs a box.
+  /// For infrequent statements. Those that run for each device bind their values individually,
+  /// because every value is boxed here.
   package func statement(
     _ sql: String, _ first: any SQLValue, _ others: any SQLValue...
   ) throws(SQLError) -> Statement {
@@ -77,7 +77,7 @@ extension SQLConnection {
     return row
   }
 
-  /// What `body` makes of each row of a statement with these values.
+  /// The results of `body` for each row of a statement with these values.
   package func rows<Value>(
     _ sql: String, _ values: any SQLValue..., body: (borrowing Statement) throws -> Value
   ) throws -> [Value] {
@@ -87,8 +87,8 @@ extension SQLConnection {
     return found
   }
 
-  /// Runs a statement that gives no rows, with the values of `?1`, `?2` and so on.
-  /// - Returns: How many rows it has changed.
+  /// Runs a statement without rows, with the values of `?1`, `?2` and so on.
+  /// - Returns: Number of changed rows.
   @discardableResult
   package func change(_ sql: String, _ values: any SQLValue...) throws(SQLError) -> Int {
     try changes(running: statement(sql, values: values))

@@ -1,6 +1,6 @@
-/// Arrays as PostgreSQL sends and takes them in binary form, one dimension each: a whole batch of
-/// rows travels as one array for each column, and `unnest` makes rows of them again. What is made
-/// here is bound as bytes.
+/// Arrays in PostgreSQL's binary form, with one dimension each: a whole batch of rows is sent as
+/// one array for each column, and `unnest` turns them into rows again. The results are bound as
+/// bytes.
 /// - SeeAlso: <https://www.postgresql.org/docs/current/functions-array.html>
 package enum PostgresArray {
   package static func int8(_ values: some Collection<Int64?>) -> [UInt8] {
@@ -11,7 +11,7 @@ package enum PostgresArray {
     array(of: 20, values.lazy.map(Optional.init)) { value, bytes in append(value, to: &bytes) }
   }
 
-  /// What does not fit into 16 bits is held at the ends.
+  /// Values beyond 16 bits are clamped.
   package static func int2(_ values: some Collection<Int64?>) -> [UInt8] {
     array(of: 21, values) { value, bytes in append(Int16(clamping: value), to: &bytes) }
   }
@@ -40,7 +40,7 @@ package enum PostgresArray {
     array(of: 17, values) { value, bytes in bytes.append(contentsOf: value) }
   }
 
-  /// Texts as one text, to be cast to `text[]`: arrays of arrays would have to be of equal lengths.
+  /// Encodes texts as one text, to be cast to `text[]`: arrays of arrays would need equal lengths.
   package static func literal(_ texts: some Collection<String>) -> String {
     var literal = "{"
     for text in texts {
@@ -55,7 +55,7 @@ package enum PostgresArray {
     return literal + "}"
   }
 
-  /// The texts of a column of type `text[]`; those that are null are left out.
+  /// The texts of a column of type `text[]`; nulls are omitted.
   /// - Returns: `nil` when the bytes are not such an array.
   package static func texts(in bytes: UnsafeRawBufferPointer) -> [String]? {
     var position = 0

@@ -14,37 +14,37 @@ package final class PostgresConnection: SQLConnection {
   /// Owned by this object; `nil` once closed.
   private(set) var handle: OpaquePointer?
   private let component: String
-  /// How long an answer is waited for; `nil` for as long as it takes. After that the connection is
-  /// lost: a server that hangs, or a pooler before it, keeps it open and says nothing.
+  /// Time limit for a reply; `nil` for none. After that the connection is lost: a server that
+  /// hangs, or a pooler before it, keeps it open without replying.
   package var answerLimit: Duration?
-  /// No answer has come within ``answerLimit``.
+  /// Whether no reply has come within ``answerLimit``.
   private var hasHung = false
   /// Prepared statements, lent or idle, by their text.
   private var statements: [String: PostgresStatement] = [:]
-  /// How many are kept; those that were not used for the longest time go. Texts that follow from
-  /// what somebody asks for have no end.
+  /// Maximum number of cached statements; the least recently used are dropped. The number of texts
+  /// that depend on queries is unlimited.
   private static let statementLimit = 200
-  /// The names of those that are lent for one time only.
+  /// The names of statements that are lent only once.
   private var transients: Set<String> = []
-  /// A pooler stands before the server (PgBouncer in transaction mode, say): each transaction may
-  /// meet another session. None keeps a statement or a setting for us then.
+  /// Whether a pooler is in front of the server (for example PgBouncer in transaction mode). Each
+  /// transaction may then use another session, and none keeps a statement or a setting for us.
   package private(set) var isPooled = false
-  /// What each transaction is told first; see ``set(_:)``.
+  /// Settings applied at the beginning of each transaction; see ``set(_:)``.
   private var transactionSettings: String?
   private var nextName = 0
-  /// Rises with each loan.
+  /// Increases with each loan.
   private var loans = 0
   package private(set) var totalChanges = 0
-  /// Statements are sent without a wait; see ``pipelined(_:)``.
+  /// Whether statements are sent without waiting; see ``pipelined(_:)``.
   var isPipelining = false
-  /// How many were sent since.
+  /// Number of statements sent since.
   var sentCount = 0
 
   /// - Parameters:
-  ///   - address: `postgresql://user@host:5432/database?sslmode=verify-full`, or key words as libpq
-  ///     takes them; what is missing comes from libpq's variables (`PGPASSWORD`…). Of several hosts
-  ///     the first that can be written to is taken, unless `target_session_attrs` says otherwise.
-  ///   - component: Whose tables these are: several programs may share a database, each with a
+  ///   - address: `postgresql://user@host:5432/database?sslmode=verify-full`, or keywords as libpq
+  ///     accepts them; missing values come from libpq's variables (`PGPASSWORD`…). Of several hosts
+  ///     the first writable one is used, unless `target_session_attrs` says otherwise.
+  ///   - component: The owner of these tables: several programs may share a database, each with a
   ///     schema version of its own.
   ///   - answerLimit: See ``answerLimit``.
   package init(
@@ -52,8 +52,8 @@ package final class PostgresConnection: SQLConnection {
   ) throws(SQLError) {
     self.component = component
     self.answerLimit = answerLimit
-    // A server that does not answer must not hold a thread for the system's two minutes.
-    // A whole address may stand for the database's name; it overrules what stands before it.
+    // A server that does not reply must not block a thread for the system's two minutes. The
+    // database name may be a complete address, which overrides the parameters before it.
     handle = Self.connect([
       ("target_session_attrs", "read-write"), ("tcp_user_timeout", "15000"),
       ("keepalives_idle", "10"), ("keepalives_interval", "5"), ("connect_timeout", "10"),
@@ -74,7 +74,7 @@ package final class PostgresConnection: SQLConnection {
         message: "the server is PostgreSQL \(version ?? "of an unknown version"), older than "
           + "\(Self.oldestServer / 10_000)")
     }
-    // Another has no place for most of the world's letters: the first would be an error of a write.
+    // Other encodings lack most of the world's letters: the first such letter would fail a write.
     let encoding = PQparameterStatus(handle, "server_encoding").map { String(cString: $0) }
     guard encoding == "UTF8" else {
       close()
@@ -86,8 +86,8 @@ package final class PostgresConnection: SQLConnection {
     try set([])
   }
 
-  /// The number of the process that answers. Who connects is told one as well, to cancel by; a
-  /// pooler makes one up.
+  /// The process id of the server's backend. The client also gets one when it connects, for
+  /// cancellation, but a pooler invents that one.
   private func serverProcess() throws(SQLError) -> Int32? {
     let result = answer(ifSent: PQsendQuery(handle, "SELECT pg_backend_pid()"))
     defer { PQclear(result) }
@@ -95,14 +95,14 @@ package final class PostgresConnection: SQLConnection {
     return PQgetvalue(result, 0, 0).flatMap { Int32(String(cString: $0)) }
   }
 
-  /// The oldest server that is known to do all that is asked of it.
+  /// The oldest server version that is known to support everything used here.
   private static let oldestServer = 150_000
 
   deinit { close() }
 
-  /// Whether libpq can read an address, and it means what was written: a `/`, `:` or `@` in a
-  /// password that has not been escaped makes the rest of it a host or a port, which errors name.
-  /// The address may be of nothing that exists.
+  /// Whether libpq can parse an address, and in the intended way: an unescaped `/`, `:` or `@` in a
+  /// password turns its rest into a host or a port, which appears in error messages. The address
+  /// need not exist.
   package static func isAddress(_ text: String) -> Bool {
     var fault: UnsafeMutablePointer<CChar>?
     let options = PQconninfoParse(text, &fault)
@@ -134,7 +134,7 @@ package final class PostgresConnection: SQLConnection {
   package func statement(_ sql: String) throws(SQLError) -> Statement {
     if let known = statements[sql] {
       if !known.isLent { return lend(known) }
-      // In use further up the stack: a second one, for this time only.
+      // In use further up the stack: prepare a second one, for this time only.
       let second = try prepare(sql)
       if let name = second.name { transients.insert(name) }
       return lend(second)
@@ -149,14 +149,14 @@ package final class PostgresConnection: SQLConnection {
     nextName += 1
     let name = isPooled ? nil : "s\(nextName)"
     guard isPipelining else { return try PostgresStatement(sql, named: name, on: self) }
-    // Between two stretches of the pipeline.
+    // Between two batches of the pipeline.
     try leavePipeline()
     let new = try PostgresStatement(sql, named: name, on: self)
     try enterPipeline()
     return new
   }
 
-  /// Deallocating needs the connection, which a pipeline has for itself.
+  /// Deallocates a statement, which needs the connection outside of a pipeline.
   private func forgetOldest() {
     guard !isPipelining else { return }
     let idle = statements.filter { !$0.value.isLent }
@@ -166,13 +166,13 @@ package final class PostgresConnection: SQLConnection {
     }
   }
 
-  /// One that is not kept goes with its loan.
+  /// Takes a statement back; one that is not cached is deallocated.
   func takeBack(_ statement: PostgresStatement) {
     if let name = statement.name, transients.remove(name) != nil { deallocate(statement) }
   }
 
   private func deallocate(_ statement: PostgresStatement) {
-    // What cannot be deallocated now goes with the connection.
+    // A statement that cannot be deallocated now ends with the connection.
     guard let handle, let name = statement.name, !isPipelining else { return }
     PQclear(answer(ifSent: PQsendQuery(handle, "DEALLOCATE \(name)")))
   }
@@ -189,10 +189,10 @@ package final class PostgresConnection: SQLConnection {
     try check(result)
   }
 
-  // MARK: Answers
+  // MARK: Replies
 
-  /// Waits for all that comes to what was sent.
-  /// - Parameter isSent: What libpq said to that; 0 when it could not.
+  /// Waits for all replies to a sent command.
+  /// - Parameter isSent: The result of libpq's send function; 0 when it failed.
   /// - Returns: The last result, owned by the caller; `nil` when there is none.
   func answer(ifSent isSent: Int32) -> OpaquePointer? {
     guard isSent == 1 else { return nil }
@@ -204,7 +204,7 @@ package final class PostgresConnection: SQLConnection {
     return last
   }
 
-  /// Does `body`, whose statements take as long as they take.
+  /// Runs `body` without a time limit on its statements.
   package func withoutAnswerLimit<Value>(_ body: () throws -> Value) rethrows -> Value {
     let limit = answerLimit
     answerLimit = nil
@@ -220,7 +220,7 @@ package final class PostgresConnection: SQLConnection {
         var socket = pollfd(fd: PQsocket(handle), events: Int16(POLLIN), revents: 0)
         let rest = max(.zero, limit - .now) / .milliseconds(1)
         if poll(&socket, 1, Int32(min(rest.rounded(.up), 1_000_000))) == 0, limit <= .now {
-          // libpq finds the connection at its end, as when the server has gone.
+          // libpq then sees the end of the connection, as when the server has gone.
           hasHung = true
           _ = shutdown(socket.fd, Int32(SHUT_RDWR))
         }
@@ -232,11 +232,11 @@ package final class PostgresConnection: SQLConnection {
 
   // MARK: Sessions
 
-  /// Changes settings of the session, or where a pooler lends sessions those of each transaction
-  /// from now on: a session that others go on with must be as it was.
+  /// Changes settings of the session, or, if a pooler lends sessions, those of each transaction
+  /// from now on: a session must be returned to others unchanged.
   ///
-  /// A program that stands still in a transaction always loses it after ten seconds: others wait for
-  /// its locks.
+  /// In any case a program that is idle in a transaction loses it after ten seconds, because others
+  /// wait for its locks.
   package func set(_ settings: [(name: String, value: String)]) throws(SQLError) {
     let settings = [("idle_in_transaction_session_timeout", "10s")] + settings
     guard isPooled else {
@@ -260,17 +260,17 @@ package final class PostgresConnection: SQLConnection {
     }
   }
 
-  /// Does `body`, whose statements see the state of their moments, each for itself; where settings
-  /// count for a transaction only, in one.
+  /// Runs `body`, whose statements each see the current state; where settings apply to a
+  /// transaction only, in one.
   package func separately<Value>(_ body: () throws -> Value) throws -> Value {
     transactionSettings == nil ? try body() : try writing(body)
   }
 
-  /// - Throws: When the result is not one of success.
+  /// - Throws: An error unless the result is a success.
   func check(_ result: OpaquePointer?) throws(SQLError) {
     switch PQresultStatus(result) {
     case PGRES_COMMAND_OK:
-      // Empty for commands that do not count.
+      // Empty for commands that do not count rows.
       if let count = PQcmdTuples(result) { totalChanges += Int(String(cString: count)) ?? 0 }
     case PGRES_TUPLES_OK: break
     default:
@@ -282,10 +282,10 @@ package final class PostgresConnection: SQLConnection {
     }
   }
 
-  /// The server, or the way to it, has gone; nothing works here any more.
+  /// Whether the server, or the path to it, has gone; the connection is then unusable.
   package var isLost: Bool { handle == nil || PQstatus(handle) == CONNECTION_BAD }
 
-  /// The server is another machine, and what passes is not encrypted.
+  /// Whether the server is on another machine and the connection is not encrypted.
   package var isExposed: Bool {
     guard let handle, PQsslInUse(handle) == 0, PQgssEncInUse(handle) == 0 else { return false }
     return !Self.isLocal(
@@ -294,17 +294,17 @@ package final class PostgresConnection: SQLConnection {
   }
 
   /// - Parameters:
-  ///   - host: As libpq says it: a name, an address, or the directory of a socket.
-  ///   - address: What the name has led to.
+  ///   - host: The host in libpq's form: a name, an address, or the directory of a socket.
+  ///   - address: The resolved address of the name.
   static func isLocal(host: String, address: String) -> Bool {
     host.isEmpty || host.hasPrefix("/") || host.hasPrefix("@") || address.hasPrefix("127.")
       || address == "::1"
   }
 
-  /// As the server counts: 150004 is 15.4.
+  /// The server's version number: 150004 is 15.4.
   package var serverVersion: Int { Int(PQserverVersion(handle)) }
 
-  /// A statement of the transaction has failed: it can only be rolled back.
+  /// Whether a statement of the transaction has failed, so that it can only be rolled back.
   package var hasFailedTransaction: Bool { PQtransactionStatus(handle) == PQTRANS_INERROR }
 
   package var isInTransaction: Bool {
@@ -313,9 +313,9 @@ package final class PostgresConnection: SQLConnection {
   }
 
   package func schemaVersion() throws(SQLError) -> Int {
-    // Outside and inside a transaction alike: asking for a table that is not there would end one.
-    // `to_regclass` answers from what the connection has looked up before: within a transaction,
-    // not what another process has made since, while this one waited for a lock.
+    // The same outside and inside a transaction: querying a missing table would abort it.
+    // `to_regclass` uses the connection's cache: within a transaction it does not show what another
+    // process has created since, while this one waited for a lock.
     let known = try statement(
       """
       SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_class WHERE relname = 'schema_version'
@@ -344,7 +344,7 @@ package final class PostgresConnection: SQLConnection {
   }
 
   package func close() {
-    // Without a handle the statements do not trouble the server: they go with the connection.
+    // Without a handle the statements send nothing to the server: they end with the connection.
     let ended = handle
     handle = nil
     statements.removeAll()
@@ -353,8 +353,8 @@ package final class PostgresConnection: SQLConnection {
 }
 
 extension SQLConnection {
-  /// PostgreSQL's clock at that moment, in milliseconds since 1970: what processes that share a
-  /// database tell the time by.
+  /// SQL for the server's current time, in milliseconds since 1970, the clock of all processes that
+  /// share a database.
   package static var databaseTime: String {
     "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)"
   }
@@ -363,8 +363,7 @@ extension SQLConnection {
 extension Dialect {
   package static let postgres = Dialect(
     integer: "BIGINT", bytes: "BYTEA", rowNumber: "BIGINT PRIMARY KEY", clustered: "",
-    // A database may have another level as its default; what is looked up behind a lock is to be
-    // what stands there then.
+    // A database may have another default level; rows read behind a lock must be the current ones.
     beginWriting: "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE",
     beginReading: "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY",
     lockingRows: "FOR UPDATE", sharingRows: "FOR SHARE")

@@ -1,14 +1,14 @@
 import CPostgres
 
-/// Many statements for one wait: they are sent one behind the other, and their results are read
-/// together. On a network a batch costs one round trip then, not one for each statement.
+/// Sends many statements for one wait: they are sent one after the other, and their results are
+/// read together. On a network a batch then costs one round trip, not one for each statement.
 /// - SeeAlso: <https://www.postgresql.org/docs/current/libpq-pipeline-mode.html>
 extension PostgresConnection {
-  /// Sends all that `body` runs without waiting; waits at the end.
+  /// Sends all statements that `body` runs without waiting; waits at the end.
   ///
-  /// For statements that give no rows and whose counts of changes nobody asks for. One that fails
-  /// keeps those behind it from being done. Within another such call it becomes a part of that.
-  /// - Throws: What `body` throws, else the error of the first statement that failed.
+  /// For statements without rows and whose counts of changes are not needed. A failed statement
+  /// skips those behind it. A nested call becomes a part of the outer one.
+  /// - Throws: The error of `body`, or else that of the first failed statement.
   package func pipelined(_ body: () throws -> Void) throws {
     if isPipelining { return try body() }
     try enterPipeline()
@@ -27,9 +27,9 @@ extension PostgresConnection {
     isPipelining = true
   }
 
-  /// Prepares a statement and asks what it takes, for one wait. Behind a pooler a second wait might
-  /// be for another session, which knows nothing of it.
-  /// - Parameter name: When it is empty the next one takes its place.
+  /// Prepares a statement and describes its parameters in one round trip. Behind a pooler a second
+  /// round trip might reach another session, which does not know the statement.
+  /// - Parameter name: The name; the next statement replaces one with an empty name.
   /// - Returns: The types of its parameters.
   func parameters(ofPreparing text: String, as name: String) throws(SQLError) -> [Oid] {
     var types: [Oid] = []
@@ -44,8 +44,8 @@ extension PostgresConnection {
     return types
   }
 
-  /// Waits for what was sent; afterwards statements run one by one again.
-  /// - Parameter look: Gets each answer that is one of success.
+  /// Waits for the sent statements; afterwards statements run one by one again.
+  /// - Parameter look: Called with each successful reply.
   func leavePipeline(_ look: (OpaquePointer) -> Void = { _ in }) throws(SQLError) {
     isPipelining = false
     var failure: SQLError?
@@ -64,7 +64,7 @@ extension PostgresConnection {
         }
         if isLost { break }
       }
-      // The mark behind the last result.
+      // The synchronization point behind the last result.
       if !isLost { PQclear(nextResult()) }
     } else {
       failure = SQLError(postgresConnection: handle)

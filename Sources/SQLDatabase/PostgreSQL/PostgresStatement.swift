@@ -5,7 +5,7 @@ import CPostgres
 /// whole.
 /// - SeeAlso: <https://www.postgresql.org/docs/current/libpq-exec.html>
 final class PostgresStatement: StatementDriver {
-  /// The types that we write and read, by their numbers in `pg_type`.
+  /// The types that are written and read here, by their numbers in `pg_type`.
   private enum TypeNumber {
     static let bool: Oid = 16
     static let bytes: Oid = 17
@@ -19,15 +19,15 @@ final class PostgresStatement: StatementDriver {
   /// The connection that has lent it, between ``PostgresConnection/statement(_:)`` and
   /// ``giveBack()``: a connection stays as long as one of its statements is in use.
   private var lender: PostgresConnection?
-  /// When it was lent last, as the connection counts loans.
+  /// The connection's loan counter when it was last lent.
   private(set) var lastLoan = 0
-  /// What the server knows it by; `nil` when it is not kept there, and travels with each use.
+  /// The name on the server; `nil` when it is not prepared there, and sent with each use.
   let name: String?
   private let text: String
-  /// What the server has inferred for each parameter.
+  /// The types that the server has inferred for the parameters.
   private let types: [Oid]
   private var values: [[UInt8]?]
-  /// Owned by this object; the answer under way.
+  /// Owned by this object; the current result.
   private var result: OpaquePointer?
   private var row: Int32 = -1
 
@@ -47,7 +47,7 @@ final class PostgresStatement: StatementDriver {
     lastLoan = loan
   }
 
-  /// `?1` becomes `$1`, outside of quotes.
+  /// Translates `?1` to `$1`, outside of quotes.
   static func translated(_ sql: String) -> String {
     var out: [UInt8] = []
     var quote: UInt8?
@@ -85,7 +85,7 @@ final class PostgresStatement: StatementDriver {
     case TypeNumber.bool: try set([value == 0 ? 0 : 1], at: index)
     case TypeNumber.float8: try bind(Double(value), at: index)
     case TypeNumber.int8: try set(Self.bytes(value), at: index)
-    // A parameter whose type nothing tells is text to the server.
+    // The server treats a parameter of unknown type as text.
     default: try bind(String(value), at: index)
     }
   }
@@ -119,14 +119,14 @@ final class PostgresStatement: StatementDriver {
     return true
   }
 
-  /// - Returns: Whether it was only sent, and brings no rows.
+  /// - Returns: Whether it was only sent, and returns no rows.
   private func start() throws(SQLError) -> Bool {
     guard let connection = lender else {
       throw SQLError(kind: .other, code: 0, message: "the statement was given back")
     }
     let lengths = values.map { Int32(clamping: $0?.count ?? 0) }
     let formats = values.map { _ in Int32(1) }
-    // All values in one piece of memory that stays put during the call.
+    // All values in one allocation whose address is stable during the call.
     var joined: [UInt8] = []
     joined.reserveCapacity(values.reduce(1) { $0 + ($1?.count ?? 0) })
     for value in values { if let value { joined += value } }
@@ -191,7 +191,7 @@ final class PostgresStatement: StatementDriver {
       switch PQftype(result, column) {
       case TypeNumber.float8, TypeNumber.float4: Int64(exactly: double(column).rounded()) ?? 0
       default:
-        // Two's complement of whatever width, the most significant byte first.
+        // Two's complement of any width, the most significant byte first.
         bytes.first.map { first in
           bytes.reduce(first >= 0x80 && bytes.count > 1 ? -1 : 0) { $0 << 8 | Int64($1) }
         } ?? 0
@@ -222,11 +222,11 @@ final class PostgresStatement: StatementDriver {
 }
 
 extension SQLError {
-  /// The error of a result that is none.
+  /// The error of a failed result.
   /// - SeeAlso: <https://www.postgresql.org/docs/current/errcodes-appendix.html>
   init(postgres result: OpaquePointer?, connection: OpaquePointer?) {
     let state = result.flatMap { belfry_pq_sqlstate($0) }.map { String(cString: $0) } ?? ""
-    // Only the first line: the detail below it holds values.
+    // Only the first line: the detail below it contains values.
     let message =
       result.flatMap { belfry_pq_message($0) }.map { String(cString: $0) }
       ?? Self.text(PQerrorMessage(connection))
@@ -234,7 +234,7 @@ extension SQLError {
       kind: Self.kind(sqlState: state), code: Int32(state, radix: 36) ?? 0, message: message)
   }
 
-  /// The error of a connection that could not be made, or was lost.
+  /// The error of a connection that could not be established, or was lost.
   init(postgresConnection connection: OpaquePointer?) {
     self.init(
       kind: .cannotOpen, code: 0, message: Self.text(PQerrorMessage(connection), ofHosts: true))
@@ -270,7 +270,7 @@ extension SQLError {
       if state.hasPrefix("23") {
         .constraint
       } else if state.isEmpty || state.hasPrefix("08") || state.hasPrefix("57P") {
-        // No state at all: the server has gone away in the middle.
+        // Without an SQLSTATE: the server has gone away in the middle.
         .cannotOpen
       } else {
         .other

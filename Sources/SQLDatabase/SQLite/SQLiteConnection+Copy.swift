@@ -6,14 +6,14 @@
   import Darwin
 #endif
 
-/// Copies of a database, and looks at whether it is sound.
+/// Copies of a database, and checks of its integrity.
 extension SQLiteConnection {
-  /// Writes what the database holds at this moment into a new file that only its owner can read.
-  /// Others go on writing meanwhile; the log cannot start again until the copy is whole.
+  /// Writes the current contents of the database into a new file that only its owner can read.
+  /// Other connections can continue to write; the log cannot restart until the copy is complete.
   ///
   /// The copy has no log of its own, and is on the disk when the call returns.
   /// - Parameter copy: A path at which there is no file.
-  /// - Throws: ``SQLError``; what there is of the copy is removed then.
+  /// - Throws: ``SQLError``; an incomplete copy is removed.
   package func writeCopy(to copy: String) throws(SQLError) {
     Self.makePrivateFile(copy)
     do throws(SQLError) {
@@ -32,7 +32,7 @@ extension SQLiteConnection {
     }
   }
 
-  /// How many bytes the database takes, with what is still in its log.
+  /// Size of the database in bytes, including the log.
   package func size() throws(SQLError) -> Int64 {
     try integer("PRAGMA page_count") * integer("PRAGMA page_size")
   }
@@ -42,11 +42,11 @@ extension SQLiteConnection {
     Int(try integer("PRAGMA application_id"))
   }
 
-  /// Reads the whole file.
+  /// Checks the whole file.
   ///
-  /// - Parameter comparesIndexes: Looks whether each index has the rows of its table, too, which
-  ///   takes some times as long.
-  /// - Returns: What is wrong, in the engine's words, up to twenty; empty when nothing is.
+  /// - Parameter comparesIndexes: Also checks each index against the rows of its table, which takes
+  ///   several times as long.
+  /// - Returns: Faults in the engine's words, up to twenty; empty when there are none.
   package func faults(comparesIndexes: Bool) -> [String] {
     do throws(SQLError) {
       let row = try statement("PRAGMA \(comparesIndexes ? "integrity" : "quick")_check(20)")
@@ -59,10 +59,10 @@ extension SQLiteConnection {
   }
 }
 
-/// The room on a disk.
+/// Free space of a disk.
 package enum DiskSpace {
-  /// How many bytes this user can still write where a file or directory lies; `nil` where the
-  /// system does not say.
+  /// Number of bytes that this user can still write on the disk of a file or directory; `nil` where
+  /// the system does not tell.
   package static func available(at path: String) -> Int64? {
     var status = statvfs()
     guard statvfs(path, &status) == 0 else { return nil }

@@ -1,14 +1,14 @@
 import CSQLite
 
-/// The write-ahead log: commits append to it, and once in a while it is copied into the database
+/// The write-ahead log: commits append to it, and from time to time it is copied into the database
 /// file, after which it starts again.
 /// - SeeAlso: <https://www.sqlite.org/wal.html#ckpt>
 extension SQLiteConnection {
-  /// Pages in the log after this connection's last commit; 0 when the connection copies by itself
-  /// (``Options/logPages``).
+  /// Number of pages in the log after this connection's last commit; 0 when the connection
+  /// checkpoints by itself (``Options/logPages``).
   package var logPageCount: Int { Int(logPages.pointee) }
 
-  /// Has every commit note the length of the log.
+  /// Makes every commit record the length of the log.
   func countLogPages() {
     sqlite3_wal_hook(
       handle,
@@ -18,9 +18,10 @@ extension SQLiteConnection {
       }, logPages)
   }
 
-  /// Copies as much of the log as is possible without waiting for anybody, and syncs the file.
-  /// - Returns: How many pages the log has and how many of them have been copied. When they are
-  ///   equal and no reader needs the log, the next write starts it again. Both are 0 when another
+  /// Copies as much of the log as is possible without waiting for other connections, and syncs the
+  /// file.
+  /// - Returns: Number of pages in the log, and number of those that have been copied. When they
+  ///   are equal and no reader needs the log, the next write restarts it. Both are 0 when another
   ///   connection is copying.
   package func copyLog() throws(SQLError) -> (pages: Int, copied: Int) {
     var pages: Int32 = 0

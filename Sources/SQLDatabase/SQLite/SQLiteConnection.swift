@@ -10,31 +10,31 @@ import CSQLite
 
 /// A connection to an SQLite file in write-ahead-log mode.
 package final class SQLiteConnection: SQLConnection {
-  /// How a file is opened.
+  /// Options for opening a file.
   package struct Options: Hashable, Sendable {
     /// Refuses writes, and does not create the file.
     package var isReadOnly = false
-    /// Creates the file, readable and writable by its owner only, when there is none.
+    /// Creates a missing file, readable and writable by its owner only.
     package var createsFile = true
-    /// How long to wait for a lock that another connection holds, in milliseconds.
+    /// Time to wait for a lock that another connection holds, in milliseconds.
     package var lockTimeout: Int32 = 5_000
-    /// Memory for pages of the database, in KiB.
+    /// Page cache, in KiB.
     package var cacheSize = 8 * 1024
-    /// The largest size of the database in pages of 4 KiB; `nil` is the engine's limit. Writing
-    /// beyond it fails as a full disk does.
+    /// Maximum size of the database in pages of 4 KiB; `nil` is the engine's limit. Writing beyond
+    /// it fails like a full disk.
     package var maximumPages: Int?
-    /// The program's own mark in the file's header. A new file gets it; a file with another is
-    /// refused as ``SQLError/Kind/notADatabase`` and left as it is. `nil` does not look.
+    /// The program's application id in the file's header. A new file gets it; a file with another
+    /// is refused as ``SQLError/Kind/notADatabase`` and left unchanged. `nil` skips the check.
     package var applicationID: Int?
-    /// A commit is on the disk when it returns, so it survives a power cut. Otherwise it survives
-    /// once its log is synced, which the caller that promises it sees to; the database is never
-    /// damaged either way.
+    /// Whether a commit is on the disk when it returns, and so survives a power cut. Otherwise it
+    /// survives once its log is synced, which is up to the caller that promises it; the database is
+    /// never damaged either way.
     package var syncsCommits = true
-    /// Pages in the log before a commit copies them into the database file; `nil` leaves copying
-    /// to calls of ``SQLiteConnection/copyLog()``.
+    /// Number of pages in the log after which a commit copies them into the database file; `nil`
+    /// leaves copying to calls of ``SQLiteConnection/copyLog()``.
     package var logPages: Int? = 16_384
-    /// The name of a file system that was registered with the engine, in place of the system's own;
-    /// tests have disks that fail, or lose what was not synced.
+    /// The name of a VFS registered with SQLite, in place of the system's own; tests use disks that
+    /// fail, or lose unsynced data.
     package var fileSystem: String?
 
     package init() {}
@@ -43,16 +43,16 @@ package final class SQLiteConnection: SQLConnection {
   package let dialect = Dialect.sqlite
   /// Owned by this object; `nil` once closed.
   private(set) var handle: OpaquePointer?
-  /// Pages in the log after the last commit; owned by this object. See ``logPageCount``.
+  /// Number of pages in the log after the last commit; owned by this object. See ``logPageCount``.
   let logPages = UnsafeMutablePointer<Int32>.allocate(capacity: 1)
   /// Compiled statements, lent or idle, by their text.
   private var statements: [String: SQLiteStatement] = [:]
-  /// More distinct statements than this build has; a defect must not become a leak.
+  /// More than the number of distinct statements of this build; a defect must not become a leak.
   private static let statementLimit = 200
 
-  /// Settings of the library as a whole, made once before its first use.
+  /// Configures the library as a whole, once before its first use.
   private static let configured: Void = {
-    // It refuses when other code has opened a database before; then its defaults stay.
+    // It fails when other code has opened a database before; then its defaults remain.
     _ = belfry_sqlite_disable_statistics()
   }()
 
@@ -78,7 +78,7 @@ package final class SQLiteConnection: SQLConnection {
     guard !options.isReadOnly else { return }
     if let id = options.applicationID { try claim(as: id) }
     try enableLog()
-    // A log that had to grow gives its room back. 16 384 pages are 64 MiB.
+    // A log that had to grow is truncated again. 16 384 pages are 64 MiB.
     try execute(
       """
       PRAGMA synchronous = \(options.syncsCommits ? "FULL" : "NORMAL");
@@ -94,15 +94,15 @@ package final class SQLiteConnection: SQLConnection {
     logPages.deallocate()
   }
 
-  /// Makes a missing file, for its owner only; SQLite gives the log and the shared index beside it
-  /// the file's own mode. What cannot be made, SQLite complains of.
+  /// Creates a missing file, for its owner only; SQLite gives the log and the shared index beside
+  /// it the file's own mode. Failures are reported by SQLite.
   static func makePrivateFile(_ path: String) {
     let file = openFile(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0o600)
-    // A file that was there is not touched: to close it would drop the locks of this process.
+    // An existing file is not opened: closing it would drop the locks of this process.
     if file >= 0 { closeFile(file) }
   }
 
-  /// Marks a new file, and refuses one that another program has made.
+  /// Marks a new file, and refuses one of another program.
   private func claim(as id: Int) throws(SQLError) {
     if try integer("PRAGMA application_id") == Int64(id) { return }
     guard try integer("SELECT COUNT(*) FROM sqlite_schema") == 0 else {

@@ -31,8 +31,8 @@ extension SQLError {
     self.init(kind: kind, code: code, message: message)
   }
 
-  /// `SQLITE_IOERR_NOMEM`, which its header builds with an expression. Its text is that of a broken
-  /// disk.
+  /// `SQLITE_IOERR_NOMEM`, which its header defines with an expression. Its text is that of a disk
+  /// error.
   private static let noMemoryForFile: Int32 = SQLITE_IOERR | 12 << 8
 
   private init(sqliteWithoutMemory code: Int32) {
@@ -52,10 +52,10 @@ extension SQLError {
     let message = String(cString: sqlite3_errmsg(handle))
     let reason = code & 0xff == SQLITE_IOERR ? sqlite3_system_errno(handle) : 0
     if reason == ENOSPC {
-      // A full disk shows as a failed write where SQLite did not expect one, as in a sync.
+      // A full disk appears as a failed write where SQLite did not expect one, as in a sync.
       self.init(kind: .full, code: code, message: message)
     } else if reason == ENOMEM {
-      // As a file that cannot be mapped.
+      // For example a file that cannot be mapped.
       self.init(sqliteWithoutMemory: code)
     } else {
       self.init(sqlite: code, message: message)

@@ -8,20 +8,22 @@ import CSQLite
   import Darwin
 #endif
 
-/// The write-ahead log as a file, to sync it while the connection that writes it goes on writing.
+/// The write-ahead log as a file, which can be synced while the connection that writes it continues
+/// to write.
 ///
-/// A sync concerns the file, not who asks for it: what was written before it, by whatever handle,
-/// is on the disk after it. It goes through the engine's own file layer, which knows how a system
-/// wants to be asked (`fdatasync` here, `F_FULLFSYNC` there); that layer holds no locks on a log
-/// that closing a handle could drop.
+/// A sync applies to the file, not to its caller: everything written before it, by any handle, is
+/// on the disk after it. It uses the engine's own VFS, which knows the right call for the system
+/// (`fdatasync` here, `F_FULLFSYNC` there); the VFS holds no locks on a log that closing a handle
+/// could drop.
 /// - SeeAlso: <https://www.sqlite.org/c3ref/io_methods.html>
 package final class SQLiteLogFile: @unchecked Sendable {
-  // Made on one thread and then used by the one that syncs; both pointers are owned by this object.
+  // Created on one thread and then used by the one that syncs; both pointers are owned by this
+  // object.
   private let name: UnsafePointer<CChar>
   private let file: UnsafeMutablePointer<sqlite3_file>
 
   /// - Parameters:
-  ///   - path: Of the database; the log must be there, so its connection must have written.
+  ///   - path: The path of the database; the log must exist, so its connection must have written.
   ///   - fileSystem: As in ``SQLiteConnection/Options/fileSystem``.
   package init(database path: String, fileSystem: String? = nil) throws(SQLError) {
     guard let system = sqlite3_vfs_find(fileSystem),
