@@ -1,16 +1,16 @@
 import COpenSSL
 
-/// Why something cryptographic could not be done. The text names what was read and what to do; it
-/// never holds key material, passwords or plaintext.
+/// An error of a cryptographic operation. The text names the input and gives advice; it never
+/// contains key material, passwords or plaintext.
 package struct CryptographyError: Error, Equatable, CustomStringConvertible {
-  /// What went wrong, for code that has to decide; people read ``message``.
+  /// The category of an error, for code that must decide; people read ``message``.
   package enum Kind: Sendable, Equatable {
-    /// The input does not have the form it should have.
+    /// The input is malformed.
     case malformed
-    /// A well-formed input of a kind we do not take (another curve, an encrypted key, a cipher that
+    /// A well-formed input of an unsupported kind (another curve, an encrypted key, a cipher that
     /// this system's OpenSSL lacks).
     case unsupported
-    /// A PKCS#12 archive does not open with the password given.
+    /// A PKCS#12 archive does not open with the given password.
     case wrongPassword
     /// Sealed data does not open: another master key, another context, or changed bytes.
     case sealBroken
@@ -30,7 +30,7 @@ package struct CryptographyError: Error, Equatable, CustomStringConvertible {
 
   package var description: String { message }
 
-  /// An OpenSSL call failed: takes the reasons out of this thread's error queue into the text.
+  /// An OpenSSL call failed: moves the reasons from this thread's error queue into the text.
   static func engine(_ action: String) -> Self {
     Self(.engine, "OpenSSL could not \(action): \(OpenSSLErrors.drain())")
   }
@@ -40,8 +40,8 @@ package struct CryptographyError: Error, Equatable, CustomStringConvertible {
 enum OpenSSLErrors {
   /// Empties the queue and returns its reasons, the first (deepest) first.
   ///
-  /// Every failing call must end in a drain, also where the failure is expected: a leftover entry
-  /// makes a later `SSL_get_error` on the same thread report a failure that never was.
+  /// Every failing call must be followed by a drain, even if the failure is expected: a leftover
+  /// entry makes a later `SSL_get_error` on the same thread report a failure that did not happen.
   @discardableResult
   static func drain() -> String {
     var reasons: [String] = []

@@ -9,7 +9,8 @@ package enum Digest {
     return digest
   }
 
-  /// SHA-1, 20 bytes: only for certificate thumbprints, which the hub's wire format defines by it.
+  /// SHA-1, 20 bytes: only for certificate thumbprints, which the hub's wire format defines with
+  /// it.
   package static func sha1(_ bytes: [UInt8]) -> [UInt8] {
     var digest = [UInt8](repeating: 0, count: 20)
     _ = SHA1(bytes, bytes.count, &digest)
@@ -18,7 +19,7 @@ package enum Digest {
 }
 
 extension Digest {
-  /// MD5, 16 bytes: only where a push service's own protocol asks for it (ADM's checksum, Baidu's
+  /// MD5, 16 bytes: only where a push service's own protocol requires it (ADM's checksum, Baidu's
   /// signature). It protects nothing.
   package static func md5(_ bytes: [UInt8]) -> [UInt8] {
     var digest = [UInt8](repeating: 0, count: 16)
@@ -28,7 +29,7 @@ extension Digest {
   }
 }
 
-/// SHA-256 of bytes that come in pieces.
+/// SHA-256 of data in pieces.
 package final class SHA256Stream {
   /// Owned by this object.
   private let context: OpaquePointer
@@ -46,7 +47,7 @@ package final class SHA256Stream {
 
   package func update(_ bytes: [UInt8]) { _ = EVP_DigestUpdate(context, bytes, bytes.count) }
 
-  /// The digest of all that came, 32 bytes; nothing may come after.
+  /// The digest of all data, 32 bytes; no data may be added afterwards.
   package func finish() -> [UInt8] {
     var digest = [UInt8](repeating: 0, count: 32)
     _ = EVP_DigestFinal_ex(context, &digest, nil)

@@ -6,7 +6,7 @@ package struct Certificate: Sendable, Equatable {
   private let handle: CertificateHandle
   package let der: [UInt8]
 
-  /// Reads one certificate.
+  /// Parses one certificate.
   /// - Throws: ``CryptographyError`` (malformed), also when bytes follow the certificate.
   package init(der: [UInt8]) throws(CryptographyError) {
     guard let handle = CertificateHandle(der: der) else {
@@ -15,13 +15,13 @@ package struct Certificate: Sendable, Equatable {
     (self.handle, self.der) = (handle, der)
   }
 
-  /// Takes over what OpenSSL made.
+  /// Takes ownership of an OpenSSL certificate.
   init(owning pointer: OpaquePointer) throws(CryptographyError) {
     handle = CertificateHandle(owning: pointer)
     der = try DEROutput.bytes("export a certificate") { i2d_X509(pointer, $0) }
   }
 
-  /// Reads the first `CERTIFICATE` block of PEM text.
+  /// Parses the first `CERTIFICATE` block of PEM text.
   package init(pem: String) throws(CryptographyError) {
     guard let first = try Self.all(inPEM: pem).first else {
       throw CryptographyError(.malformed, "The text holds no PEM block 'CERTIFICATE'.")
@@ -47,7 +47,7 @@ package struct Certificate: Sendable, Equatable {
   /// SHA-256 over the DER form, 32 bytes.
   package var sha256Thumbprint: [UInt8] { Digest.sha256(der) }
 
-  /// SHA-1 over the DER form, 20 bytes: what the hub's wire format calls `Thumbprint`.
+  /// SHA-1 over the DER form, 20 bytes: `Thumbprint` in the hub's wire format.
   package var sha1Thumbprint: [UInt8] { Digest.sha1(der) }
 
   /// The subject as one line (RFC 2253), for people: `CN=Apple Push Services,UID=com.example.app`.
@@ -69,10 +69,10 @@ package struct Certificate: Sendable, Equatable {
   /// The subject's UID (0.9.2342.19200300.100.1.1), if it has one: an app's bundle id.
   package var userID: String? { subjectText(NID_userId) }
 
-  /// Valid from then on; `nil` when the certificate's time is unreadable.
+  /// The beginning of the validity period; `nil` when it is unreadable.
   package var notBefore: Date? { Self.date(X509_get0_notBefore(pointer)) }
 
-  /// Valid up to then; `nil` when the certificate's time is unreadable.
+  /// The end of the validity period; `nil` when it is unreadable.
   package var notAfter: Date? { Self.date(X509_get0_notAfter(pointer)) }
 
   /// The contents of the extension with this object identifier in dotted decimals; `nil` when the
@@ -88,14 +88,14 @@ package struct Certificate: Sendable, Equatable {
     return Self.bytes(data)
   }
 
-  /// True when `key` is the private half of this certificate's key.
+  /// Whether `key` is the private half of this certificate's key.
   package func matches(_ key: PrivateKey) -> Bool {
     defer { OpenSSLErrors.drain() }
     return X509_check_private_key(pointer, key.handle.pointer) == 1
   }
 
-  /// True when `issuer` names itself as this certificate's issuer may and its key made the
-  /// signature. Says nothing about times and purposes: TLS checks those.
+  /// Whether `issuer` matches this certificate's issuer name and its key made the signature.
+  /// Validity periods and purposes are not considered: TLS checks those.
   package func isIssued(by issuer: Certificate) -> Bool {
     defer { OpenSSLErrors.drain() }
     guard X509_check_issued(issuer.pointer, pointer) == X509_V_OK,
@@ -163,19 +163,19 @@ private final class CertificateHandle: @unchecked Sendable {
   deinit { X509_free(pointer) }
 }
 
-/// What Apple writes into the client certificates of its push service, as object identifiers under
+/// Extensions of the client certificates of Apple's push service, as object identifiers under
 /// 1.2.840.113635.100.6.3.
 package enum APNsExtension {
-  /// May push to the development environment.
+  /// Permits pushes to the development environment.
   package static let development = "1.2.840.113635.100.6.3.1"
-  /// May push to the production environment.
+  /// Permits pushes to the production environment.
   package static let production = "1.2.840.113635.100.6.3.2"
-  /// May push to the app's VoIP tokens.
+  /// Permits pushes to the app's VoIP tokens.
   package static let voip = "1.2.840.113635.100.6.3.4"
   /// The list of topics: a SEQUENCE of topic and kinds in turn.
   package static let topics = "1.2.840.113635.100.6.3.6"
 
-  /// The contents of a topic list; every topic is of the kind `app`.
+  /// Encodes a topic list; every topic is of the kind `app`.
   static func encode(topics: [String]) -> [UInt8] {
     var contents: [UInt8] = []
     for topic in topics {
@@ -186,7 +186,7 @@ package enum APNsExtension {
     return DERReader.element(DERReader.Tag.sequence, contents)
   }
 
-  /// The topics of a list; `nil` when the contents do not read as one.
+  /// The topics of a list; `nil` when it is malformed.
   static func decode(topics value: [UInt8]) -> [String]? {
     var outer = DERReader(value)
     guard let contents = outer.read(DERReader.Tag.sequence), outer.isAtEnd else { return nil }
@@ -204,7 +204,7 @@ package enum APNsExtension {
 }
 
 extension Certificate {
-  /// What an APNs client certificate allows.
+  /// The permissions of an APNs client certificate.
   package struct APNsPermissions: Sendable, Equatable {
     /// The app, from the subject's UID.
     package let bundleID: String
@@ -213,12 +213,12 @@ extension Certificate {
     package let voip: Bool
     /// The certificate's list, or the bundle id alone when it has none.
     package let topics: [String]
-    /// True when the certificate lists its topics: then each push must name one.
+    /// Whether the certificate lists its topics, in which case each push must name one.
     package let requiresTopic: Bool
   }
 
-  /// What this certificate allows at APNs; `nil` when it is not an APNs certificate: no UID, or
-  /// neither environment.
+  /// The permissions of this certificate at APNs; `nil` when it is not an APNs certificate: no UID,
+  /// or neither environment.
   package var apnsPermissions: APNsPermissions? {
     guard let bundleID = userID else { return nil }
     let development = extensionValue(APNsExtension.development) != nil

@@ -5,7 +5,7 @@ package struct CertificateAuthority: Sendable {
   package let certificate: Certificate
   package let key: P256PrivateKey
 
-  /// Takes up an authority made earlier.
+  /// Restores an existing authority.
   /// - Throws: ``CryptographyError`` (malformed) when the two do not belong together.
   package init(certificate: Certificate, key: P256PrivateKey) throws(CryptographyError) {
     guard certificate.matches(key.anyKey) else {
@@ -15,7 +15,7 @@ package struct CertificateAuthority: Sendable {
     (self.certificate, self.key) = (certificate, key)
   }
 
-  /// Makes a new authority: P-256, self-signed, valid for ten years.
+  /// Creates a new authority: P-256, self-signed, valid for ten years.
   package init(commonName: String, at now: Date = Date()) throws(CryptographyError) {
     key = try P256PrivateKey()
     certificate = try CertificateBuilder(
@@ -23,7 +23,7 @@ package struct CertificateAuthority: Sendable {
     ).signed(subjectKey: key, issuer: nil, issuerKey: key)
   }
 
-  /// What a leaf certificate says.
+  /// The properties of a leaf certificate.
   package struct LeafRequest: Sendable {
     package var commonName: String
     /// The subject's UID; for APNs the bundle id.
@@ -32,21 +32,22 @@ package struct CertificateAuthority: Sendable {
     package var dnsNames: [String] = []
     /// Addresses in their usual text form, IPv4 or IPv6.
     package var ipAddresses: [String] = []
-    /// May be presented by a server.
+    /// Whether a server may present it.
     package var serverAuthentication = true
-    /// May be presented by a client.
+    /// Whether a client may present it.
     package var clientAuthentication = true
     /// Object identifiers from ``APNsExtension`` to add, with the topic list through ``topics``.
     package var apnsExtensions: [String] = []
     /// When not `nil`, adds ``APNsExtension/topics`` with this list.
     package var topics: [String]?
-    /// From now on in seconds; negative makes a certificate that has expired.
+    /// Lifetime from now on in seconds; a negative one makes an expired certificate.
     package var lifetime: TimeInterval = 365 * 86_400
 
     package init(commonName: String) { self.commonName = commonName }
   }
 
-  /// Issues a certificate with a new P-256 key. It is valid from a day ago, for clocks that differ.
+  /// Issues a certificate with a new P-256 key. It is valid from a day ago, to allow for clock
+  /// skew.
   package func issue(
     _ request: LeafRequest, at now: Date = Date()
   ) throws(CryptographyError) -> CertificateIdentity {

@@ -2,7 +2,7 @@ import COpenSSL
 import Foundation
 import Wire
 
-/// Puts a certificate together and signs it.
+/// Builds a certificate and signs it.
 struct CertificateBuilder {
   var commonName: String
   var notBefore: Date
@@ -14,7 +14,7 @@ struct CertificateBuilder {
     (self.commonName, self.notBefore, self.notAfter) = (commonName, notBefore, notAfter)
   }
 
-  /// - Parameter issuer: `nil` signs the certificate by itself.
+  /// - Parameter issuer: `nil` for a self-signed certificate.
   func signed(
     subjectKey: P256PrivateKey, issuer: Certificate?, issuerKey: P256PrivateKey
   ) throws(CryptographyError) -> Certificate {
@@ -128,7 +128,7 @@ struct CertificateBuilder {
     }
   }
 
-  /// OpenSSL's own notation of the names; only characters that cannot end a name get into it.
+  /// The names in OpenSSL's own notation; characters that could end a name are excluded.
   private func alternativeNames(
     _ leaf: CertificateAuthority.LeafRequest
   ) throws(CryptographyError) -> String {
@@ -150,13 +150,13 @@ struct CertificateBuilder {
     byte.isBase64URL || byte == UInt8(ascii: ".") || byte == UInt8(ascii: "*")
   }
 
-  /// Frees a certificate that did not get finished.
+  /// Frees an unfinished certificate.
   private final class Draft {
     private var pointer: OpaquePointer?
     init(pointer: OpaquePointer) { self.pointer = pointer }
     deinit { X509_free(pointer) }
     func take() -> OpaquePointer {
-      // Taken once, by the only caller, after which nothing is left to free.
+      // Called once, by the only caller, after which nothing is left to free.
       defer { pointer = nil }
       return pointer!
     }

@@ -16,7 +16,7 @@ package struct CertificateIdentity: Sendable {
     (self.certificate, self.chain, self.privateKey) = (certificate, chain, privateKey)
   }
 
-  /// Reads PEM text: the first certificate is the leaf, the others its chain.
+  /// Parses PEM text: the first certificate is the leaf, the others its chain.
   package init(certificatePEM: String, privateKeyPEM: String) throws(CryptographyError) {
     let certificates = try Certificate.all(inPEM: certificatePEM)
     guard let leaf = certificates.first else {
@@ -27,7 +27,7 @@ package struct CertificateIdentity: Sendable {
       privateKey: try PrivateKey(pem: privateKeyPEM))
   }
 
-  /// The leaf and then its chain as PEM text.
+  /// The leaf followed by its chain as PEM text.
   package var certificatePEM: String { ([certificate] + chain).map(\.pem).joined() }
 
   /// The private key as PEM text. Secret: never log it.

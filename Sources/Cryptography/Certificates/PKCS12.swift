@@ -2,17 +2,17 @@ import COpenSSL
 
 /// PKCS#12 archives (`.p12`, RFC 7292): a certificate with its private key under a password.
 package enum PKCS12 {
-  /// More rounds of key derivation than any tool writes; an archive asking for more only costs
+  /// More rounds of key derivation than any tool writes; an archive with more would only waste
   /// time.
   static let mostRounds = 5_000_000
   private static let largestSize = 1 << 20
 
   /// Opens an archive.
   ///
-  /// Old exports encrypt their certificates with RC2-40, which OpenSSL 3 keeps in its `legacy`
-  /// provider; it is loaded for such an archive alone, in a library context that ends with it.
-  /// - Throws: ``CryptographyError``: malformed when this is no archive, or one without certificate
-  ///   or key; wrongPassword; unsupported when the cipher is not to be had.
+  /// Old exports encrypt their certificates with RC2-40, which OpenSSL 3 has in its `legacy`
+  /// provider; it is loaded for such an archive alone, in a temporary library context.
+  /// - Throws: ``CryptographyError``: malformed when this is not an archive, or one without
+  ///   certificate or key; wrongPassword; unsupported when the cipher is not available.
   package static func open(
     _ archive: [UInt8], password: String
   ) throws(CryptographyError) -> CertificateIdentity {
@@ -28,7 +28,7 @@ package enum PKCS12 {
     return try openWithLegacyCiphers(archive, password: password)
   }
 
-  /// Makes an archive with OpenSSL's present ciphers (PBES2, AES-256).
+  /// Creates an archive with OpenSSL's current ciphers (PBES2, AES-256).
   package static func make(
     _ identity: CertificateIdentity, password: String, name: String
   ) throws(CryptographyError) -> [UInt8] {
@@ -58,7 +58,7 @@ package enum PKCS12 {
       throw CryptographyError(
         .unsupported, "The PKCS#12 archive asks for more than \(mostRounds) rounds of hashing.")
     }
-    // An absent password and an empty one are two different things to a PKCS#12 writer.
+    // An absent password and an empty one are different for PKCS#12.
     guard
       PKCS12_verify_mac(archive.pointer, password, -1) == 1
         || (password.isEmpty && PKCS12_verify_mac(archive.pointer, nil, 0) == 1)
@@ -68,7 +68,7 @@ package enum PKCS12 {
     }
   }
 
-  /// - Returns: `nil` when OpenSSL cannot decrypt what is inside.
+  /// - Returns: `nil` when OpenSSL cannot decrypt the contents.
   private static func parse(
     _ archive: ArchiveHandle, _ password: String
   ) throws(CryptographyError) -> CertificateIdentity? {
@@ -91,7 +91,7 @@ package enum PKCS12 {
       throw CryptographyError(
         .malformed, "The PKCS#12 archive lacks \(missing); export both together.")
     }
-    // Through their DER forms, so that nothing hangs on the archive's library context.
+    // Copied through their DER forms, so that nothing depends on the archive's library context.
     EVP_PKEY_up_ref(key)
     guard let ownKey = KeyHandle(privateDER: try KeyHandle(owning: key).privateDER()) else {
       throw .engine("read the archive's private key")
@@ -154,7 +154,7 @@ private final class ArchiveHandle {
       return d2i_PKCS12(&target, &cursor, bytes.count)
     }
     guard let read else {
-      // A failed read frees what it was given and says so by clearing the pointer.
+      // A failed read frees its argument and clears the pointer.
       if let target { PKCS12_free(target) }
       return nil
     }
@@ -164,15 +164,15 @@ private final class ArchiveHandle {
   deinit { PKCS12_free(pointer) }
 }
 
-/// Bounds the key derivation that opening an archive takes. The archive itself says how many rounds
-/// that is, in each of its encrypted parts, and OpenSSL does as it is told.
+/// Limits the key derivation for opening an archive. Each encrypted part of the archive specifies
+/// its number of rounds, which OpenSSL follows without a limit.
 extension PKCS12 {
-  /// Rounds left, and parts left, for one archive.
+  /// Remaining rounds, and remaining parts, for one archive.
   private struct Budget {
     var rounds = PKCS12.mostRounds
     var parts = 64
 
-    /// - Returns: `false` when the algorithm asks for more than is left, or cannot be read.
+    /// - Returns: `false` when the algorithm requires more than is left, or cannot be parsed.
     mutating func take(_ algorithm: UnsafePointer<X509_ALGOR>?) -> Bool {
       parts -= 1
       guard parts >= 0, let algorithm, let asked = PKCS12.rounds(of: algorithm), asked <= rounds
@@ -182,9 +182,8 @@ extension PKCS12 {
     }
   }
 
-  /// - Throws: ``CryptographyError``: unsupported when the archive asks for too much work, or in a
-  ///   way whose cost cannot be told. Parts that do not decrypt are passed over: OpenSSL stops
-  ///   there.
+  /// - Throws: ``CryptographyError``: unsupported when the archive requires too much work, or work
+  ///   of unknown cost. Parts that do not decrypt are skipped: OpenSSL stops there.
   static func checkWork(
     _ archive: OpaquePointer, _ password: String
   ) throws(CryptographyError) {
@@ -240,7 +239,7 @@ extension PKCS12 {
     return true
   }
 
-  /// The rounds that a password-based algorithm asks for; `nil` when that cannot be told.
+  /// The number of rounds of a password-based algorithm; `nil` when it is unknown.
   private static func rounds(of algorithm: UnsafePointer<X509_ALGOR>) -> Int? {
     guard let parameter = parameter(of: algorithm) else { return nil }
     var bytes: UnsafePointer<UInt8>? = parameter.baseAddress
@@ -262,7 +261,7 @@ extension PKCS12 {
     return number(derivation.pointee.iter)
   }
 
-  /// The DER form of the algorithm's parameter; it lives as long as the algorithm.
+  /// The DER form of the algorithm's parameter; it is valid as long as the algorithm.
   private static func parameter(
     of algorithm: UnsafePointer<X509_ALGOR>
   ) -> UnsafeBufferPointer<UInt8>? {
@@ -278,7 +277,7 @@ extension PKCS12 {
   private static func number(_ integer: UnsafeMutablePointer<ASN1_INTEGER>?) -> Int? {
     guard let integer else { return nil }
     let number = ASN1_INTEGER_get(integer)
-    // Negative also stands for a number that does not fit.
+    // A negative result also means a number that does not fit.
     return number >= 0 ? number : nil
   }
 }

@@ -13,7 +13,7 @@ struct DERReader {
 
   var isAtEnd: Bool { rest.isEmpty }
 
-  /// The contents of the next element when it has this tag, else `nil` and nothing is consumed.
+  /// The contents of the next element if it has this tag; otherwise `nil`, and nothing is consumed.
   mutating func read(_ tag: UInt8) -> ArraySlice<UInt8>? {
     var ahead = rest
     guard ahead.popFirst() == tag, let first = ahead.popFirst() else { return nil }
@@ -23,7 +23,7 @@ struct DERReader {
       guard (1...3).contains(digits), ahead.count >= digits else { return nil }
       length = ahead.prefix(digits).reduce(0) { $0 << 8 | Int($1) }
       ahead = ahead.dropFirst(digits)
-      // The shortest form only, so that a value has one encoding.
+      // Only the shortest form, so that a value has one encoding.
       guard length >= 0x80, digits == 1 || length >> (8 * (digits - 1)) != 0 else { return nil }
     }
     guard ahead.count >= length else { return nil }

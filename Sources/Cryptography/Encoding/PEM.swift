@@ -2,8 +2,8 @@ import Wire
 
 /// PEM text (RFC 7468): base 64 between `-----BEGIN label-----` and `-----END label-----`.
 ///
-/// Read here and not by OpenSSL, whose reader asks at the terminal for a password when it meets an
-/// encrypted key, and which refuses text whose line ends got lost on the way through a form field.
+/// Parsed here and not by OpenSSL, whose parser asks at the terminal for a password when it meets
+/// an encrypted key, and which refuses text whose line ends were lost in a form field.
 package enum PEM {
   /// One armoured block.
   package struct Block: Equatable, Sendable {
@@ -12,7 +12,7 @@ package enum PEM {
     package let der: [UInt8]
   }
 
-  /// All blocks in the order they stand; text between them is skipped.
+  /// All blocks in order; text between them is skipped.
   /// - Throws: ``CryptographyError`` (malformed) when a block does not end or its body is not base
   ///   64.
   package static func blocks(in text: String) throws(CryptographyError) -> [Block] {
@@ -35,7 +35,7 @@ package enum PEM {
         throw CryptographyError(
           .unsupported, "The PEM block '\(label)' is encrypted; decrypt it first (openssl pkey).")
       }
-      // Some forms turn line ends into the two characters "\n".
+      // Some forms replace line ends with the two characters "\n".
       guard let der = Base64.decode(body.replacing("\\n", with: "")) else {
         throw CryptographyError(.malformed, "The body of the PEM block '\(label)' is not base 64.")
       }

@@ -11,23 +11,23 @@ final class KeyHandle: @unchecked Sendable {
 
   deinit { EVP_PKEY_free(pointer) }
 
-  /// Reads a private key of any kind from PKCS#8 or a kind's own DER form.
+  /// Parses a private key of any kind from PKCS#8 or a kind's own DER form.
   convenience init?(privateDER der: [UInt8]) {
     let pointer = der.withUnsafeBufferPointer { bytes in
       var cursor = bytes.baseAddress
-      // A reader of one kind takes a third of the time of one that tries all.
+      // A parser for one kind takes a third of the time of one that tries all.
       if let kind = Self.kind(ofPKCS8: bytes) {
         return d2i_PrivateKey(kind, nil, &cursor, bytes.count)
       }
       return d2i_AutoPrivateKey(nil, &cursor, bytes.count)
     }
-    // A success, too, leaves the failed guesses at the form in the queue.
+    // Even on success, the failed guesses at the form are left in the queue.
     OpenSSLErrors.drain()
     guard let pointer else { return nil }
     self.init(owning: pointer)
   }
 
-  /// The kind of key that PKCS#8 names (`EVP_PKEY_…`); `nil` for another form, or no such kind.
+  /// The kind of key that PKCS#8 names (`EVP_PKEY_…`); `nil` for another form, or an unknown kind.
   private static func kind(ofPKCS8 der: UnsafeBufferPointer<UInt8>) -> Int32? {
     var cursor = der.baseAddress
     guard let info = d2i_PKCS8_PRIV_KEY_INFO(nil, &cursor, der.count) else { return nil }
@@ -41,7 +41,7 @@ final class KeyHandle: @unchecked Sendable {
     }
   }
 
-  /// Reads a public key from its SubjectPublicKeyInfo.
+  /// Parses a public key from its SubjectPublicKeyInfo.
   convenience init?(publicDER der: [UInt8]) {
     let pointer = der.withUnsafeBufferPointer { bytes in
       var cursor = bytes.baseAddress
@@ -76,7 +76,7 @@ final class KeyHandle: @unchecked Sendable {
     return Array(signature.prefix(count))
   }
 
-  /// As ``signature(for:)`` makes them.
+  /// Verifies a signature in the form of ``signature(for:)``.
   func verifies(_ signature: [UInt8], for message: [UInt8]) -> Bool {
     guard let context = EVP_MD_CTX_new() else { return false }
     defer {
@@ -96,8 +96,8 @@ final class KeyHandle: @unchecked Sendable {
 
   /// A number of the key, the most significant byte first.
   /// - Parameters:
-  ///   - name: As OpenSSL calls it (EVP_PKEY-EC(7), EVP_PKEY-RSA(7)).
-  ///   - count: Its length; `nil` for as few bytes as it takes.
+  ///   - name: OpenSSL's name for it (EVP_PKEY-EC(7), EVP_PKEY-RSA(7)).
+  ///   - count: Its length; `nil` for the minimum.
   func number(_ name: String, count: Int? = nil) throws(CryptographyError) -> [UInt8] {
     var number: OpaquePointer?
     guard EVP_PKEY_get_bn_param(pointer, name, &number) == 1, let number else {
@@ -117,7 +117,7 @@ final class KeyHandle: @unchecked Sendable {
   }
 }
 
-/// The two-step dance of OpenSSL's `i2d_…` functions: ask for the size, then for the bytes.
+/// Calls OpenSSL's `i2d_…` functions, which need two steps: first the size, then the bytes.
 enum DEROutput {
   static func bytes(
     _ action: String,

@@ -6,13 +6,13 @@ package struct P256PrivateKey: Sendable {
 
   init(handle: KeyHandle) { self.handle = handle }
 
-  /// Makes a new key.
+  /// Generates a new key.
   package init() throws(CryptographyError) {
     guard let pointer = belfry_generate_p256() else { throw .engine("make a P-256 key") }
     handle = KeyHandle(owning: pointer)
   }
 
-  /// Reads PKCS#8 (`.p8` as Apple hands it out) or SEC 1, as PEM text or as its base 64 body alone.
+  /// Parses PKCS#8 (`.p8` as Apple issues it) or SEC 1, as PEM text or as its base 64 body alone.
   /// - Throws: ``CryptographyError``: malformed, or unsupported for an encrypted key, another curve
   ///   or another kind of key.
   package init(pem text: String) throws(CryptographyError) {
@@ -33,10 +33,10 @@ package struct P256PrivateKey: Sendable {
     try P256PublicKey(der: try handle.publicDER())
   }
 
-  /// The same key for those who do not care about its kind.
+  /// The same key as a key of any kind.
   package var anyKey: PrivateKey { PrivateKey(handle: handle) }
 
-  /// ECDSA with SHA-256, as JWS wants it: r and s, 32 bytes each (RFC 7518, section 3.4).
+  /// ECDSA with SHA-256 in the form of JWS: r and s, 32 bytes each (RFC 7518, section 3.4).
   package func signature(for message: [UInt8]) throws(CryptographyError) -> [UInt8] {
     guard let raw = ECDSASignature.raw(der: try handle.signature(for: message)) else {
       throw CryptographyError(.engine, "OpenSSL made a signature of an unexpected form.")
@@ -46,7 +46,7 @@ package struct P256PrivateKey: Sendable {
 }
 
 extension P256PrivateKey {
-  /// Reads the private number itself: 32 bytes, big-endian, as VAPID keys are handed around.
+  /// Uses the private scalar itself: 32 bytes, big-endian, the usual form of VAPID keys.
   /// - Throws: ``CryptographyError`` (malformed) for another length, zero, or a number that is not
   ///   below the curve's order.
   package init(scalar: [UInt8]) throws(CryptographyError) {
@@ -69,7 +69,8 @@ extension P256PrivateKey {
     try handle.number("priv", count: 32)
   }
 
-  /// The x coordinate of the public key, 32 bytes: tells keys apart without making a public key.
+  /// The x coordinate of the public key, 32 bytes: identifies a key without computing a public key
+  /// object.
   package func publicX() throws(CryptographyError) -> [UInt8] {
     try handle.number("qx", count: 32)
   }

@@ -4,13 +4,13 @@ package struct P256PublicKey: Sendable, Equatable {
   /// SubjectPublicKeyInfo with the uncompressed point: one encoding per key.
   package let der: [UInt8]
 
-  /// What stands before the 65 bytes of the point in every SubjectPublicKeyInfo of this curve.
+  /// The prefix of the 65 bytes of the point in every SubjectPublicKeyInfo of this curve.
   private static let prefix: [UInt8] = [
     0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01, 0x06, 0x08, 0x2A,
     0x86, 0x48, 0xCE, 0x3D, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
   ]
 
-  /// Reads a SubjectPublicKeyInfo.
+  /// Parses a SubjectPublicKeyInfo.
   /// - Throws: ``CryptographyError`` for another curve, a compressed point, or a point off the
   ///   curve.
   package init(der: [UInt8]) throws(CryptographyError) {
@@ -45,7 +45,7 @@ package struct P256PublicKey: Sendable, Equatable {
 
   package static func == (left: Self, right: Self) -> Bool { left.der == right.der }
 
-  /// True when `signature` (r and s, exactly 64 bytes, neither zero) is one of this key over the
+  /// Whether `signature` (r and s, exactly 64 bytes, neither zero) is one of this key over the
   /// SHA-256 of `message`. Anything else is false, never an error.
   package func verifies(_ signature: [UInt8], for message: [UInt8]) -> Bool {
     guard let der = ECDSASignature.der(raw: signature),

@@ -1,13 +1,13 @@
 import Wire
 
-/// A private key of any kind, carried from where it is stored to a TLS session; APNs certificates
-/// come with RSA keys.
+/// A private key of any kind, passed from storage to a TLS session; APNs certificates have RSA
+/// keys.
 package struct PrivateKey: Sendable {
   let handle: KeyHandle
 
   init(handle: KeyHandle) { self.handle = handle }
 
-  /// Reads PEM text with a PKCS#8, SEC 1 or PKCS#1 block, not encrypted.
+  /// Parses PEM text with a PKCS#8, SEC 1 or PKCS#1 block, not encrypted.
   package init(pem: String) throws(CryptographyError) {
     self.init(handle: try Self.read(pem))
   }
@@ -17,7 +17,7 @@ package struct PrivateKey: Sendable {
     PEM.encode(label: "PRIVATE KEY", der: try handle.privateDER())
   }
 
-  /// PEM text, or its base 64 body alone.
+  /// Parses PEM text, or its base 64 body alone.
   static func read(_ text: String) throws(CryptographyError) -> KeyHandle {
     let der: [UInt8]
     if text.contains("-----BEGIN") {

@@ -4,7 +4,7 @@ import COpenSSL
 package struct RSAPrivateKey: Sendable {
   let handle: KeyHandle
 
-  /// Makes a new key.
+  /// Generates a new key.
   /// - Parameter bits: From 2048; a key of that size takes some tens of milliseconds.
   package init(bits: Int = 2048) throws(CryptographyError) {
     guard bits >= 2048, let pointer = belfry_generate_rsa(bits) else {
@@ -13,8 +13,8 @@ package struct RSAPrivateKey: Sendable {
     handle = KeyHandle(owning: pointer)
   }
 
-  /// Reads PEM text with a PKCS#8 or PKCS#1 block, or its base 64 body alone; line breaks may have
-  /// turned into the two characters `\n`.
+  /// Parses PEM text with a PKCS#8 or PKCS#1 block, or its base 64 body alone; line breaks may have
+  /// been replaced with the two characters `\n`.
   /// - Throws: ``CryptographyError``: malformed, or unsupported for an encrypted key or another
   ///   kind of key.
   package init(pem text: String) throws(CryptographyError) {
@@ -34,7 +34,7 @@ package struct RSAPrivateKey: Sendable {
     try RSAPublicKey(der: try handle.publicDER())
   }
 
-  /// The modulus: tells keys apart without making a public key.
+  /// The modulus: identifies a key without computing a public key object.
   package func modulus() throws(CryptographyError) -> [UInt8] { try handle.number("n") }
 
   /// RSASSA-PKCS1-v1_5 with SHA-256 (RFC 7518, section 3.3).
@@ -49,7 +49,7 @@ package struct RSAPublicKey: Sendable, Equatable {
   /// SubjectPublicKeyInfo.
   package let der: [UInt8]
 
-  /// Reads a SubjectPublicKeyInfo.
+  /// Parses a SubjectPublicKeyInfo.
   /// - Throws: ``CryptographyError`` for anything but an RSA key.
   package init(der: [UInt8]) throws(CryptographyError) {
     guard let handle = KeyHandle(publicDER: der), EVP_PKEY_is_a(handle.pointer, "RSA") == 1 else {
@@ -59,15 +59,15 @@ package struct RSAPublicKey: Sendable, Equatable {
     self.der = der
   }
 
-  /// Reads PEM text with a `PUBLIC KEY` block.
+  /// Parses PEM text with a `PUBLIC KEY` block.
   package init(pem: String) throws(CryptographyError) {
     try self.init(der: try PEM.publicKey(in: pem))
   }
 
-  /// Takes the two numbers of a JSON web key (RFC 7518, section 6.3.1), the most significant byte
+  /// Uses the two numbers of a JSON web key (RFC 7518, section 6.3.1), the most significant byte
   /// first.
   /// - Throws: ``CryptographyError`` for a modulus of less than 2048 or more than 8192 bits, or
-  ///   numbers that make no key.
+  ///   numbers that are not a key.
   package init(modulus: [UInt8], exponent: [UInt8]) throws(CryptographyError) {
     let modulus = Array(modulus.drop { $0 == 0 })
     guard (256...1024).contains(modulus.count), (1...8).contains(exponent.count) else {
@@ -92,7 +92,7 @@ package struct RSAPublicKey: Sendable, Equatable {
 
   package static func == (left: Self, right: Self) -> Bool { left.der == right.der }
 
-  /// True when `signature` is one of this key over the SHA-256 of `message` (RSASSA-PKCS1-v1_5).
+  /// Whether `signature` is one of this key over the SHA-256 of `message` (RSASSA-PKCS1-v1_5).
   package func verifies(_ signature: [UInt8], for message: [UInt8]) -> Bool {
     handle.verifies(signature, for: message)
   }

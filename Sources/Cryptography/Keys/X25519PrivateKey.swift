@@ -1,20 +1,20 @@
 import COpenSSL
 
-/// A private key of X25519 (RFC 7748): agrees on secrets, signs nothing.
+/// A private key of X25519 (RFC 7748), for key agreement only.
 package struct X25519PrivateKey: Sendable {
-  /// Bytes of a private key, of a public key and of a shared secret.
+  /// Length in bytes of a private key, of a public key and of a shared secret.
   package static let count = 32
 
   private let handle: KeyHandle
-  /// 32 bytes, which may be shown to everybody.
+  /// 32 bytes, which are not secret.
   package let publicKey: [UInt8]
 
-  /// Makes a new key.
+  /// Generates a new key.
   package init() throws(CryptographyError) {
     try self.init(rawRepresentation: SecureRandom.bytes(Self.count))
   }
 
-  /// - Parameter bytes: 32 bytes; every value is a key.
+  /// - Parameter bytes: 32 bytes; every value is valid.
   package init(rawRepresentation bytes: [UInt8]) throws(CryptographyError) {
     guard bytes.count == Self.count else {
       throw CryptographyError(
@@ -41,12 +41,12 @@ package struct X25519PrivateKey: Sendable {
     return bytes
   }
 
-  /// What the holders of the two keys have in common (RFC 7748, section 6.1).
+  /// The shared secret of the two keys (RFC 7748, section 6.1).
   ///
   /// - Parameter other: The other side's public key, 32 bytes.
-  /// - Returns: 32 bytes, to be put through a key derivation.
+  /// - Returns: 32 bytes, to be passed to a key derivation function.
   /// - Throws: ``CryptographyError`` (malformed) for a public key of another length, or of small
-  ///   order, which would give a secret that everybody knows.
+  ///   order, which would give a publicly known secret.
   package func sharedSecret(with other: [UInt8]) throws(CryptographyError) -> [UInt8] {
     guard other.count == Self.count else {
       throw CryptographyError(

@@ -1,8 +1,9 @@
 package import Foundation
 
 extension FileHandle {
-  /// A new file in place of what has that name, for its owner alone from its first byte on.
-  /// - Returns: `nil` when it cannot be made; `errno` says why.
+  /// Replaces the file with this name by a new one, accessible only to its owner from the
+  /// beginning.
+  /// - Returns: `nil` when it cannot be created; `errno` has the reason.
   package static func newPrivate(_ path: String) -> FileHandle? {
     _ = unlink(path)
     let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)

@@ -9,12 +9,12 @@ import Wire
 #endif
 
 extension MasterKey {
-  /// As it stands in a file.
+  /// The form in a file.
   var line: String { Base64.encode(bytes) + "\n" }
 
   /// Reads the key file.
-  /// - Throws: ``CryptographyError``: file when it is missing or unreadable, malformed when it
-  ///   holds something else.
+  /// - Throws: ``CryptographyError``: file when it is missing or unreadable, malformed when it has
+  ///   other contents.
   package static func load(file path: String) throws(CryptographyError) -> MasterKey {
     guard let key = try loadIfPresent(file: path) else { throw missing(path) }
     return key
@@ -29,11 +29,11 @@ extension MasterKey {
       """)
   }
 
-  /// Reads the key file, or makes one with a new key (mode 0600) when there is none.
+  /// Reads the key file, or creates one with a new key (mode 0600) when there is none.
   ///
-  /// The file appears under its name whole or not at all, and only one of several processes that
-  /// start together makes it; the others read what that one made.
-  /// - Returns: The key, and whether it was made just now.
+  /// The file is created atomically, and by only one of several processes that start together; the
+  /// others read it.
+  /// - Returns: The key, and whether it was just created.
   package static func loadOrCreate(
     file path: String
   ) throws(CryptographyError) -> (key: MasterKey, created: Bool) {
@@ -51,13 +51,14 @@ extension MasterKey {
     return (key, true)
   }
 
-  /// Makes the file's name outlast a power cut: secrets sealed from now on depend on it.
+  /// Syncs the directory, so that the file's name survives a power cut: secrets sealed from now on
+  /// depend on it.
   static func keepName(of path: String) throws(CryptographyError) {
     let directory = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
     let descriptor = open(directory, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { throw failure("keep the master key file", path, errno) }
     defer { close(descriptor) }
-    // Some file systems cannot sync a directory and say EINVAL; there is nothing more to do there.
+    // Some file systems cannot sync a directory and return EINVAL; nothing more can be done there.
     guard fsync(descriptor) == 0 || errno == EINVAL else {
       throw failure("keep the master key file", path, errno)
     }
@@ -100,7 +101,7 @@ extension MasterKey {
     guard fsync(descriptor) == 0 else { throw failure("write the master key file", path, errno) }
   }
 
-  /// The system call, under a name that the function above does not hide.
+  /// The system call, under a name that the function above does not shadow.
   private static func writeOut(_ file: Int32, _ bytes: UnsafeRawPointer, _ count: Int) -> Int {
     #if canImport(Glibc)
       Glibc.write(file, bytes, count)

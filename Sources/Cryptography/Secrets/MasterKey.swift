@@ -7,11 +7,11 @@ package struct MasterKey: Sendable, CustomStringConvertible, CustomReflectable {
   package static let byteCount = 32
 
   let bytes: [UInt8]
-  /// Eight hexadecimal digits that tell it from others and nothing about it: they stand beside what
-  /// is sealed under it.
+  /// Eight hexadecimal digits that distinguish it from others and reveal nothing about it: they are
+  /// stored beside the values sealed under it.
   package let id: String
 
-  /// A new random key.
+  /// Generates a new random key.
   package init() throws(CryptographyError) {
     try self.init(bytes: try SecureRandom.bytes(Self.byteCount))
   }
@@ -24,9 +24,9 @@ package struct MasterKey: Sendable, CustomStringConvertible, CustomReflectable {
 
   static let idByteCount = 4
 
-  /// Reads one key as people carry it: 64 hexadecimal digits, or base 64 (44 characters; padding
-  /// may be left out); white space around it is skipped.
-  /// - Parameter origin: Where the text came from, for the error: `the variable BELFRY_MASTER_KEY`.
+  /// Parses one key in its usual text forms: 64 hexadecimal digits, or base 64 (44 characters;
+  /// padding may be left out); surrounding white space is ignored.
+  /// - Parameter origin: The origin of the text, for the error: `the variable BELFRY_MASTER_KEY`.
   package init(text: String, origin: String) throws(CryptographyError) {
     let word = String(text.filter { !$0.isWhitespace })
     guard

@@ -8,34 +8,34 @@ import Synchronization
   import Darwin
 #endif
 
-/// The master keys that open a store's secrets: one as a rule; while it is being replaced the new
-/// one, with the old one behind it.
+/// The master keys that open a store's secrets: usually one; while it is being replaced the new
+/// one, followed by the old one.
 ///
-/// As text, in a file or a setting, they stand one behind the other, the newest first, with white
-/// space or commas between them.
+/// In text form, in a file or a setting, the newest comes first, separated by white space or
+/// commas.
 package final class MasterKeyRing: Sendable {
-  /// How many there may be; more are a mistake.
+  /// Maximum number of keys; more are a mistake.
   package static let limit = 8
 
-  /// Where they are kept; `nil` for keys that come from outside.
+  /// The file of the keys; `nil` for keys that are supplied otherwise.
   package let file: String?
   private let keys: Mutex<[MasterKey]>
 
-  /// One key that comes from outside.
+  /// A ring of one key that is supplied by the caller.
   package init(_ key: MasterKey) {
     file = nil
     keys = Mutex([key])
   }
 
-  /// - Parameter origin: Where the text came from, for the error.
+  /// - Parameter origin: The origin of the text, for the error.
   package init(text: String, origin: String) throws(CryptographyError) {
     file = nil
     keys = Mutex(try Self.read(text, origin: origin))
   }
 
   /// Reads the key file.
-  /// - Throws: ``CryptographyError``: file when it is missing or unreadable, malformed when it
-  ///   holds something else.
+  /// - Throws: ``CryptographyError``: file when it is missing or unreadable, malformed when it has
+  ///   other contents.
   package init(file: String) throws(CryptographyError) {
     self.file = file
     keys = Mutex(try Self.read(file: file))
@@ -43,16 +43,16 @@ package final class MasterKeyRing: Sendable {
 
   /// The newest first; never empty.
   package var all: [MasterKey] { keys.withLock { $0 } }
-  /// As they stand in a file.
+  /// The keys in the form of a file.
   package var text: String { Self.text(all) }
   private static func text(_ keys: [MasterKey]) -> String { keys.map(\.line).joined() }
   package var ids: [String] { all.map(\.id) }
 
   package subscript(id: String) -> MasterKey? { all.first { $0.id == id } }
 
-  /// Takes up what the file holds now; keys from outside stay.
-  /// - Returns: Whether that is something else than before.
-  /// - Throws: ``CryptographyError`` when it cannot be read, and all stays as it was.
+  /// Reloads the file; keys supplied otherwise are kept.
+  /// - Returns: Whether the keys have changed.
+  /// - Throws: ``CryptographyError`` when the file cannot be read; nothing changes then.
   @discardableResult
   package func readAgain() throws(CryptographyError) -> Bool {
     guard let file else { return false }
@@ -71,7 +71,7 @@ package final class MasterKeyRing: Sendable {
   private static func read(_ text: String, origin: String) throws(CryptographyError) -> [MasterKey]
   {
     let words = text.split { $0.isWhitespace || $0 == "," }
-    // One key may have white space in it.
+    // One key may contain white space.
     if words.count < 2 || (try? MasterKey(text: text, origin: origin)) != nil {
       return [try MasterKey(text: text, origin: origin)]
     }
@@ -89,8 +89,8 @@ package final class MasterKeyRing: Sendable {
 
   // MARK: Changes of the file
 
-  /// A lock that one process at a time has, so that two do not replace each other's keys. It ends
-  /// with the value, or with the process.
+  /// A lock that one process at a time can hold, so that two do not replace each other's keys. It
+  /// is released with the value, or with the process.
   package func lock() throws(CryptographyError) -> Lock {
     guard let file else { throw CryptographyError(.file, "There is no file of keys to lock.") }
     let descriptor = open(file + ".lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
@@ -108,15 +108,15 @@ package final class MasterKeyRing: Sendable {
     deinit { close(descriptor) }
   }
 
-  /// Writes these keys in place of the file's, whole or not at all. Who calls has the ``lock()``.
+  /// Replaces the keys in the file atomically. The caller must hold the ``lock()``.
   package func replace(with keys: [MasterKey]) throws(CryptographyError) {
     guard let file else { throw CryptographyError(.file, "There is no file of keys to change.") }
     try Self.put(keys, in: file)
     self.keys.withLock { $0 = keys }
   }
 
-  /// Keeps a key in a file of its own beside the others.
-  /// - Returns: The file.
+  /// Saves a key in a file of its own beside the others.
+  /// - Returns: The path of the file.
   package func putAside(_ key: MasterKey) throws(CryptographyError) -> String {
     guard let file else { throw CryptographyError(.file, "There is no file of keys to change.") }
     try Self.put([key], in: "\(file).\(key.id)")
@@ -124,7 +124,7 @@ package final class MasterKeyRing: Sendable {
   }
 
   private static func put(_ keys: [MasterKey], in file: String) throws(CryptographyError) {
-    // A link stays one, to a file that changes.
+    // A symbolic link is preserved, and its target is replaced.
     let path = realpath(file, nil).map { pointer in
       defer { free(pointer) }
       return String(cString: pointer)

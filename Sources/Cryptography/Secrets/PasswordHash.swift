@@ -1,14 +1,14 @@
 import COpenSSL
 import Wire
 
-/// What is stored of a password: its scrypt hash (RFC 7914) with a salt of its own.
+/// The stored form of a password: its scrypt hash (RFC 7914) with a salt of its own.
 ///
-/// As text `scrypt$15$8$1$salt$hash`: the logarithm of the cost N, the block size r, the
+/// Its text is `scrypt$15$8$1$salt$hash`: the logarithm of the cost N, the block size r, the
 /// parallelism p, salt and hash in base64url. Another cost can be chosen later; old hashes keep
 /// theirs.
 package struct PasswordHash: Hashable, Sendable, LosslessStringConvertible {
   private static let word = "scrypt"
-  /// 2^15 blocks of 1 KiB: 32 MiB and some 80 ms for each try (OWASP's advice asks for 16 MiB).
+  /// 2^15 blocks of 1 KiB: 32 MiB and some 80 ms for each attempt (OWASP recommends 16 MiB).
   package static let standardCost = 15
   private static let saltCount = 16
   private static let hashCount = 32
@@ -19,7 +19,7 @@ package struct PasswordHash: Hashable, Sendable, LosslessStringConvertible {
   private let salt: [UInt8]
   private let hash: [UInt8]
 
-  /// - Parameter cost: The logarithm of N, 10 to 20; tests take a small one.
+  /// - Parameter cost: The logarithm of N, 10 to 20; tests use a small one.
   package init(password: String, cost: Int = standardCost) throws(CryptographyError) {
     guard (10...20).contains(cost) else {
       throw CryptographyError(.unsupported, "The cost of a password hash is 10 to 20, not \(cost).")
@@ -35,7 +35,7 @@ package struct PasswordHash: Hashable, Sendable, LosslessStringConvertible {
     self.hash = hash
   }
 
-  /// Reads ``description``; `nil` for anything else, and for costs that would use up the machine.
+  /// Parses ``description``; `nil` for anything else, and for costs that would exhaust the machine.
   package init?(_ text: String) {
     let parts = text.split(separator: "$", omittingEmptySubsequences: false)
     guard parts.count == 6, parts[0] == Self.word, let cost = Int(parts[1]),
@@ -57,8 +57,7 @@ package struct PasswordHash: Hashable, Sendable, LosslessStringConvertible {
       + Base64URL.encode(hash)
   }
 
-  /// Whether the hash is this password's. Takes as long as making it did; compares in constant
-  /// time.
+  /// Whether the hash is this password's. Takes as long as creating it; compares in constant time.
   package func matches(_ password: String) -> Bool {
     guard
       let other = Self.derive(
@@ -67,7 +66,7 @@ package struct PasswordHash: Hashable, Sendable, LosslessStringConvertible {
     return ConstantTime.equal(hash, other)
   }
 
-  /// A key of 32 bytes from a password, for what is sealed under it: scrypt with r = 8 and p = 1.
+  /// Derives a key of 32 bytes from a password, for sealing: scrypt with r = 8 and p = 1.
   /// - Parameters:
   ///   - salt: At least 16 bytes, of their own for each use.
   ///   - cost: The logarithm of N, 10 to 17; 17 takes 128 MiB.
@@ -86,7 +85,7 @@ package struct PasswordHash: Hashable, Sendable, LosslessStringConvertible {
   private static func derive(
     _ password: String, salt: [UInt8], cost: Int, blockSize: Int, parallelism: Int
   ) -> [UInt8]? {
-    // With the NUL at its end there is an address also for an empty password.
+    // With the terminating NUL there is an address even for an empty password.
     let text = Array(password.utf8CString)
     var hash = [UInt8](repeating: 0, count: hashCount)
     let memory = UInt64(256 << 20)

@@ -11,7 +11,7 @@ package struct SecretSealer: Sendable {
   private static let versionWithoutID: UInt8 = 1
   private static let nonceCount = AuthenticatedCipher.nonceCount
 
-  /// How many bytes a sealed value has more than its plaintext: 33.
+  /// Number of bytes that a sealed value has in addition to its plaintext: 33.
   package static let overhead =
     1 + MasterKey.idByteCount + nonceCount + AuthenticatedCipher.tagCount
 
@@ -24,8 +24,9 @@ package struct SecretSealer: Sendable {
 
   /// - Parameters:
   ///   - plaintext: The secret; may be empty.
-  ///   - context: What the secret belongs to, for example `credential/7/apns`; needed to open it.
-  ///   - id: Of the key; `nil` for the newest.
+  ///   - context: The row that the secret belongs to, for example `credential/7/apns`; needed to
+  ///     open it.
+  ///   - id: The id of the key; `nil` for the newest.
   /// - Throws: ``CryptographyError`` (sealBroken) when there is no such key.
   package func seal(
     _ plaintext: [UInt8], context: String, under id: String? = nil
@@ -40,7 +41,7 @@ package struct SecretSealer: Sendable {
     return head + nonce + sealed
   }
 
-  /// What values under a key begin with, and no others do.
+  /// The prefix of all values sealed under a key, and of no others.
   package static func head(of id: String) -> [UInt8] { [version] + (Hex.decode(id) ?? []) }
 
   /// - Parameter context: The one given to ``seal(_:context:under:)``.
@@ -96,8 +97,8 @@ package struct SecretSealer: Sendable {
 
   private func key(_ id: String, for context: String) throws(CryptographyError) -> MasterKey {
     if let key = ring[id] { return key }
-    // Somebody may have replaced the key since the file was read; a file that cannot be read now
-    // has no more.
+    // Another process may have replaced the key since the file was read; if the file cannot be read
+    // now, there is no further key.
     if (try? ring.readAgain()) == true, let key = ring[id] { return key }
     throw CryptographyError(
       .sealBroken,

@@ -3,20 +3,20 @@ import Wire
 
 /// A JSON web signature in compact form (RFC 7515): `header.claims.signature`, each base 64 URL.
 ///
-/// Reading one says nothing about its truth: look at the header and claims, choose the key by them,
-/// then ask ``verifies(with:)``. So a checker can keep to its own order of complaints.
+/// Parsing does not verify: read the header and claims, choose the key by them, then call
+/// ``verifies(with:)``. So a verifier can use its own order of checks.
 package struct CompactJWS: Sendable {
   /// The header as it was sent, and its members.
   package let header: Fields
   /// The claims as they were sent, and their members.
   package let claims: Fields
-  /// Not yet checked; ES256 wants 64 bytes, `alg: none` has none.
+  /// Not yet verified; ES256 has 64 bytes, `alg: none` has none.
   package let signature: [UInt8]
-  /// What is signed: the ASCII of the first two parts with their dot.
+  /// The signed bytes: the ASCII of the first two parts with their dot.
   package let signingInput: [UInt8]
 
-  /// Reads a token: three parts of strict base 64 URL, the first two JSON objects.
-  /// - Throws: ``CryptographyError`` (malformed), with which part is wrong.
+  /// Parses a token: three parts of strict base 64 URL, the first two JSON objects.
+  /// - Throws: ``CryptographyError`` (malformed), which names the malformed part.
   package init(_ text: String) throws(CryptographyError) {
     let parts = text.split(separator: ".", omittingEmptySubsequences: false)
     guard parts.count == 3 else {
@@ -31,15 +31,15 @@ package struct CompactJWS: Sendable {
     signingInput = Array(parts[0].utf8) + [UInt8(ascii: ".")] + Array(parts[1].utf8)
   }
 
-  /// True when the header says `ES256` and the signature is this key's.
+  /// Whether the header says `ES256` and the signature is this key's.
   package func verifies(with key: P256PublicKey) -> Bool {
     header.string("alg") == "ES256" && key.verifies(signature, for: signingInput)
   }
 
-  /// Makes an ES256 token.
+  /// Creates an ES256 token.
   /// - Parameters:
-  ///   - header: A JSON object in UTF-8, with `"alg":"ES256"`; taken as it is.
-  ///   - claims: A JSON object in UTF-8; taken as it is.
+  ///   - header: A JSON object in UTF-8, with `"alg":"ES256"`; used verbatim.
+  ///   - claims: A JSON object in UTF-8; used verbatim.
   package static func sign(
     header: [UInt8], claims: [UInt8], with key: P256PrivateKey
   ) throws(CryptographyError) -> String {
@@ -84,7 +84,7 @@ extension CompactJWS {
       }
     }
 
-    /// Whether the member stands there at all, whatever its kind.
+    /// Whether the member is present, whatever its type.
     package func contains(_ name: String) -> Bool { members[name] != nil }
   }
 
@@ -110,15 +110,15 @@ extension CompactJWS {
 }
 
 extension CompactJWS {
-  /// True when the header says `RS256` and the signature is this key's.
+  /// Whether the header says `RS256` and the signature is this key's.
   package func verifies(with key: RSAPublicKey) -> Bool {
     header.string("alg") == "RS256" && key.verifies(signature, for: signingInput)
   }
 
-  /// Makes an RS256 token.
+  /// Creates an RS256 token.
   /// - Parameters:
-  ///   - header: A JSON object in UTF-8, with `"alg":"RS256"`; taken as it is.
-  ///   - claims: A JSON object in UTF-8; taken as it is.
+  ///   - header: A JSON object in UTF-8, with `"alg":"RS256"`; used verbatim.
+  ///   - claims: A JSON object in UTF-8; used verbatim.
   package static func sign(
     header: [UInt8], claims: [UInt8], with key: RSAPrivateKey
   ) throws(CryptographyError) -> String {

@@ -2,9 +2,9 @@ import COpenSSL
 
 /// Diffie-Hellman on P-256 with keys that live for one message.
 ///
-/// Works on OpenSSL's curve arithmetic directly, by the calls that its own key objects end in (both
-/// multiplications take the same time whatever the private number): making and freeing such objects
-/// for every message would cost as much again as the mathematics.
+/// Uses OpenSSL's curve arithmetic directly, through the calls that its own key objects use
+/// internally (both multiplications take constant time): creating and freeing such objects for
+/// every message would cost as much again as the arithmetic.
 ///
 /// Not `Sendable`: its scratch numbers belong to one task at a time. Owns its OpenSSL objects.
 final class P256Agreement {
@@ -39,7 +39,7 @@ final class P256Agreement {
     EC_GROUP_free(group)
   }
 
-  /// Takes a new random key.
+  /// Generates a new random key.
   func makeKey() throws(CryptographyError) {
     repeat {
       guard BN_priv_rand_range(number, EC_GROUP_get0_order(group)) == 1 else {
@@ -49,7 +49,7 @@ final class P256Agreement {
     try deriveOwnPoint()
   }
 
-  /// Takes a key that is known.
+  /// Uses a known key.
   func use(scalar: [UInt8]) throws(CryptographyError) {
     guard BN_bin2bn(scalar, Int32(clamping: scalar.count), number) != nil else {
       throw .engine("read a P-256 key")
@@ -70,13 +70,13 @@ final class P256Agreement {
     guard count == Self.pointCount else { throw .engine("export a P-256 key") }
   }
 
-  /// Writes what the key and the other side's have in common: 32 bytes.
+  /// Writes the shared secret with the other side's key: 32 bytes.
   /// - Parameter point: 65 bytes.
-  /// - Returns: False when `point` is no uncompressed point of the curve.
+  /// - Returns: False when `point` is not an uncompressed point of the curve.
   func writeSecret(
     with point: UnsafePointer<UInt8>, to bytes: UnsafeMutablePointer<UInt8>
   ) throws(CryptographyError) -> Bool {
-    // Reading a point checks that it lies on the curve; the form has to be checked here.
+    // Reading a point checks that it is on the curve; the form must be checked here.
     guard point[0] == 0x04,
       EC_POINT_oct2point(group, other, point, Self.pointCount, context) == 1
     else {

@@ -12,7 +12,7 @@ package enum WebPushDecryption {
   }
 
   /// - Parameters:
-  ///   - body: As it came from the push service.
+  ///   - body: The body as received from the push service.
   ///   - key: The subscription's private key.
   ///   - secret: The subscription's `auth`, 16 bytes.
   /// - Returns: The plaintext without padding.

@@ -1,7 +1,7 @@
 import COpenSSL
 
-/// From the agreed secret to the key and nonce of a Web Push message (RFC 8291, section 3.4), in
-/// scratch memory of its own. Not `Sendable`: belongs to one encryptor. Owns the memory.
+/// Derives the key and nonce of a Web Push message from the agreed secret (RFC 8291, section 3.4),
+/// in scratch memory of its own. Not `Sendable`: belongs to one encryptor. Owns the memory.
 final class WebPushDerivation {
   private static let infoStart = Array("WebPush: info\0".utf8)
   private static let keyInfo = Array("Content-Encoding: aes128gcm\0\u{01}".utf8)
@@ -14,7 +14,7 @@ final class WebPushDerivation {
   private let memory: UnsafeMutablePointer<UInt8>
   private static let memoryCount = infoCount + 4 * digestCount
 
-  /// Where the agreed secret goes before ``run(authentication:salt:)``: 32 bytes.
+  /// The shared secret, set before ``run(authentication:salt:)``: 32 bytes.
   let secret: UnsafeMutablePointer<UInt8>
   private let intermediate: UnsafeMutablePointer<UInt8>
   /// The content encryption key, 16 bytes, after ``run(authentication:salt:)``.

@@ -4,13 +4,13 @@ import Wire
 /// Encrypts Web Push messages: RFC 8291 on the content encoding `aes128gcm` of RFC 8188, one
 /// record.
 ///
-/// Keeps its contexts from message to message. Not `Sendable`: one for each task that encrypts.
+/// Reuses its contexts from message to message. Not `Sendable`: one for each task that encrypts.
 /// Owns its OpenSSL contexts and its scratch memory.
 package final class WebPushEncryptor {
-  /// The longest plaintext, in bytes, such that the body has the 4096 bytes that every push service
-  /// takes.
+  /// Maximum length of a plaintext, in bytes, so that the body has the 4096 bytes that every push
+  /// service accepts.
   package static let maxPlaintext = recordSize - overhead
-  /// How much longer a body is than its plaintext, in bytes.
+  /// Number of bytes that a body has in addition to its plaintext.
   package static let overhead = headerCount + 1 + tagCount
 
   static let recordSize = 4096
@@ -37,8 +37,9 @@ package final class WebPushEncryptor {
   /// Encrypts a message and appends the body to `output`, with a new key each time.
   /// - Parameters:
   ///   - plaintext: At most ``maxPlaintext`` bytes.
-  ///   - padding: Zero bytes behind the plaintext, which hide its length; counts with it.
-  ///   - salt: ``saltCount`` random bytes; `nil` has them made here.
+  ///   - padding: Number of zero bytes after the plaintext, which hide its length; counts towards
+  ///     its length.
+  ///   - salt: ``saltCount`` random bytes; `nil` generates them.
   /// - Throws: ``CryptographyError``: malformed when the recipient's key is no point of the curve,
   ///   unsupported when the plaintext is too long. `output` is as it was then.
   package func encrypt(
@@ -140,8 +141,8 @@ package final class WebPushEncryptor {
 
 /// The keys of a Web Push subscription, as the browser made them (RFC 8291, section 2).
 package struct WebPushRecipient: Hashable, Sendable {
-  /// The browser's public key: an uncompressed point of P-256, 65 bytes. Whether it lies on the
-  /// curve shows when a message is encrypted.
+  /// The browser's public key: an uncompressed point of P-256, 65 bytes. Encryption fails if it is
+  /// not on the curve.
   package let publicKey: [UInt8]
   /// The authentication secret, 16 bytes.
   package let secret: [UInt8]
@@ -153,8 +154,8 @@ package struct WebPushRecipient: Hashable, Sendable {
     (self.publicKey, self.secret) = (publicKey, secret)
   }
 
-  /// Reads a subscription's `p256dh` and `auth`: base 64 in either alphabet, padded or not, since
-  /// browsers and libraries differ.
+  /// Parses a subscription's `p256dh` and `auth`: base 64 in either alphabet, padded or not,
+  /// because browsers and libraries differ.
   package init?(p256dh: some Collection<UInt8>, auth: some Collection<UInt8>) {
     guard let key = Base64.decodeAnyAlphabet(p256dh), let secret = Base64.decodeAnyAlphabet(auth)
     else { return nil }
