@@ -16,8 +16,8 @@ extension String {
     }
   }
 
-  /// An absolute URI whose path is not empty: a slash is put behind a host that nothing follows, as
-  /// the service does with channels (recorded).
+  /// An absolute URI with a non-empty path: a slash is added after a host without a path, as the
+  /// original service does with channels (recorded).
   package var withRootPath: String {
     guard let mark = firstRange(of: "://") else { return self }
     let rest = self[mark.upperBound...]

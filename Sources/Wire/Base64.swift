@@ -6,7 +6,7 @@ package enum Base64 {
     encode(bytes, alphabet: standard, padded: true)
   }
 
-  /// Reads the standard alphabet; padding may be left out, white space and line ends are skipped.
+  /// Decodes the standard alphabet; padding may be left out, white space and line ends are skipped.
   /// - Returns: `nil` for any other character, a wrong length, or non-zero trailing bits.
   package static func decode(_ text: some StringProtocol) -> [UInt8]? {
     var digits = text.utf8.filter { !($0 == 0x20 || (0x09...0x0D).contains($0)) }
@@ -19,8 +19,8 @@ package enum Base64 {
     return decode(digits, values: standardValues)
   }
 
-  /// Reads either alphabet, with or without padding, for values from the field that were written by
-  /// many hands. White space, other characters, a wrong length or stray bits are `nil`.
+  /// Decodes either alphabet, with or without padding, for values from many different writers.
+  /// White space, other characters, a wrong length or non-zero trailing bits give `nil`.
   package static func decodeAnyAlphabet(_ text: some Collection<UInt8>) -> [UInt8]? {
     var digits = Array(text)
     while digits.count % 4 != 1, digits.last == UInt8(ascii: "=") { digits.removeLast() }
@@ -84,8 +84,8 @@ package enum Base64URL {
     Base64.encode(bytes, alphabet: Base64.urlSafe, padded: false)
   }
 
-  /// Strict: `nil` for padding, white space, the standard alphabet's `+` and `/`, an impossible
-  /// length, or trailing bits that are not zero.
+  /// Decodes strictly: `nil` for padding, white space, the standard alphabet's `+` and `/`, an
+  /// impossible length, or non-zero trailing bits.
   package static func decode(_ text: some StringProtocol) -> [UInt8]? {
     Base64.decode(Array(text.utf8), values: Base64.urlSafeValues)
   }

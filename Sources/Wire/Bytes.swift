@@ -8,9 +8,10 @@ extension UInt8 {
   @inlinable package var isLetterOrDigit: Bool { isLetter || isDigit }
   /// A letter, a digit or `_`.
   @inlinable package var isNameByte: Bool { isLetterOrDigit || self == 0x5F }
-  /// One of base 64 URL.
+  /// A character of base 64 URL.
   @inlinable package var isBase64URL: Bool { isNameByte || self == 0x2D }
-  /// What methods and names of header fields are made of in HTTP (RFC 9110, section 5.6.2).
+  /// Whether it is a token character of HTTP, as in methods and names of header fields (RFC 9110,
+  /// section 5.6.2).
   @inlinable package var isTokenByte: Bool {
     // One bit for each of the 128 characters.
     let row: UInt64 = self < 64 ? 0x03FF_6CFA_0000_0000 : 0x57FF_FFFF_C7FF_FFFE
@@ -28,9 +29,9 @@ extension String {
   }
 
   /// The text in these bytes; `nil` where they are not UTF-8. (The standard library's own check
-  /// asks for newer systems than the SDK.)
+  /// requires newer systems than the SDK.)
   package init?(checkingUTF8 bytes: some Collection<UInt8>) {
-    // Byte by byte a collection of any kind is slow.
+    // Iterating over a generic collection byte by byte is slow.
     let text = bytes.withContiguousStorageIfAvailable { Self.checking($0) }
     guard let text = text ?? Array(bytes).withUnsafeBufferPointer({ Self.checking($0) }) else {
       return nil
@@ -40,11 +41,11 @@ extension String {
 
   private static func checking(_ bytes: UnsafeBufferPointer<UInt8>) -> String? {
     let text = String(decoding: bytes, as: UTF8.self)
-    // What is not UTF-8 has been replaced by U+FFFD.
+    // Invalid UTF-8 has been replaced with U+FFFD.
     return text.utf8.elementsEqual(bytes) ? text : nil
   }
 
-  /// `lowercased()`, without a copy of what has no capital, as nearly all tags and ids.
+  /// `lowercased()`, without copying a text without capitals, as nearly all tags and ids are.
   package var foldingCapitals: String {
     let isFolded = utf8.allSatisfy { $0 < 0x80 && !(0x41...0x5A).contains($0) }
     return isFolded ? self : lowercased()
@@ -52,7 +53,7 @@ extension String {
 }
 
 extension StringProtocol where UTF8View: BidirectionalCollection {
-  /// The text without blanks, tabs and line ends at its ends.
+  /// The text without leading and trailing blanks, tabs and line ends.
   package var trimmingBlanks: String {
     func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
     guard let first = utf8.first, let last = utf8.last, isBlank(first) || isBlank(last)

@@ -7,10 +7,10 @@ package struct StreamedEvent: Sendable, Equatable {
   package init() {}
 }
 
-/// Cuts a byte stream into server-sent events
+/// Splits a byte stream into server-sent events
 /// (<https://html.spec.whatwg.org/multipage/server-sent-events.html>).
 package struct EventStreamParser: Sendable {
-  /// A line, or the data of an event, longer than this ends the stream.
+  /// Maximum length of a line, or of the data of an event; a longer one ends the stream.
   package static let limit = 1 << 20
   private var line: [UInt8] = []
   private var event = StreamedEvent()
@@ -19,7 +19,7 @@ package struct EventStreamParser: Sendable {
 
   package init() {}
 
-  /// - Throws: When a line or an event is longer than ``limit``.
+  /// - Throws: An error when a line or an event is longer than ``limit``.
   package mutating func feed(
     _ bytes: some Sequence<UInt8>
   ) throws(SyntaxFault) -> [StreamedEvent] {
@@ -48,7 +48,7 @@ package struct EventStreamParser: Sendable {
       }
       return hasData ? event : nil
     }
-    // By scalars: a mark behind the colon makes another character of it.
+    // By scalars: a combining mark after the colon would make it another character.
     let scalars = line.unicodeScalars
     let colon = scalars.firstIndex(of: ":") ?? scalars.endIndex
     var value = scalars[colon...].dropFirst()

@@ -1,8 +1,9 @@
-/// Reads JSON text (RFC 8259) token by token, with the place of each: a value is built, a payload
-/// checked, and a document filled in without touching its other bytes, all by the same reader.
+/// Reads JSON text (RFC 8259) token by token, with the position of each. The same parser serves to
+/// build a value, to validate a payload, and to fill in a document without changing its other
+/// bytes.
 ///
-/// It neither recurses nor allocates, so it can look at every payload that is sent. It reads the
-/// bytes given for as long as they are valid, which the caller sees to.
+/// It neither recurses nor allocates, so it is suitable for every payload that is sent. It reads
+/// the given bytes, which the caller must keep valid.
 package struct JSONScanner {
   package enum Token: Hashable, Sendable {
     case objectStart
@@ -12,25 +13,25 @@ package struct JSONScanner {
     /// A member's name.
     case key(Text)
     case string(Text)
-    /// The digits as they stand.
+    /// The digits, verbatim.
     case number(Range<Int>)
     case bool(Bool)
     case null
-    /// The document is complete and nothing but blanks follow.
+    /// The document is complete, followed only by blanks.
     case end
   }
 
-  /// A string: where the bytes between its quotes stand.
+  /// A string, as the range of the bytes between its quotes.
   package struct Text: Hashable, Sendable {
     package let range: Range<Int>
     package let hasEscapes: Bool
     package let isASCII: Bool
   }
 
-  /// What is taken beyond the standard.
+  /// The accepted syntax beyond the standard.
   package enum Dialect: Sendable {
     case strict
-    /// Names without quotes and texts in single quotes, as the service takes them.
+    /// Also names without quotes and texts in single quotes, which the original service accepts.
     case lenient
   }
 
@@ -42,13 +43,13 @@ package struct JSONScanner {
     case afterValue
   }
 
-  /// The most that ``init(_:dialect:depthLimit:)`` takes for a limit.
+  /// Maximum depth limit of ``init(_:dialect:depthLimit:)``.
   package static let maximumDepth = 128
 
   package let bytes: UnsafeBufferPointer<UInt8>
-  /// Where reading goes on.
+  /// The position of the next byte to read.
   package private(set) var position = 0
-  /// How many objects and arrays are open.
+  /// Number of open objects and arrays.
   package private(set) var depth = 0
   private let isLenient: Bool
   private let depthLimit: Int
@@ -92,12 +93,12 @@ package struct JSONScanner {
     }
   }
 
-  /// The name of the next member of the object that is open; `nil` when the object ends.
+  /// The name of the next member of the current object; `nil` when the object ends.
   package mutating func nextMember() throws(SyntaxFault) -> Text? {
     if case .key(let name) = try next() { name } else { nil }
   }
 
-  /// Reads the next value and what is in it.
+  /// Skips the next value with its contents.
   package mutating func skipValue() throws(SyntaxFault) {
     let level = depth
     repeat { _ = try next() } while depth > level
@@ -108,13 +109,13 @@ package struct JSONScanner {
     guard try next() == .end else { throw fault("the document does not end") }
   }
 
-  /// The first byte that is no blank, not taken: behind a name, that of its value.
+  /// The first non-blank byte, without consuming it: after a name, that of its value.
   package mutating func peek() -> UInt8? {
     skipBlanks()
     return byte
   }
 
-  /// A fault at the place where reading goes on.
+  /// A fault at the current position.
   package func fault(_ message: String) -> SyntaxFault { SyntaxFault(message, at: position) }
 
   // MARK: Texts
@@ -129,7 +130,7 @@ package struct JSONScanner {
     return true
   }
 
-  /// What a string says, its escapes resolved; a surrogate without its partner becomes U+FFFD.
+  /// The contents of a string, with escapes resolved; an unpaired surrogate becomes U+FFFD.
   package func unescaped(_ text: Text) -> [UInt8] {
     guard text.hasEscapes else { return Array(bytes[text.range]) }
     var out: [UInt8] = []
@@ -157,10 +158,10 @@ package struct JSONScanner {
     return out
   }
 
-  /// As ``unescaped(_:)``, as a text.
+  /// As ``unescaped(_:)``, as a `String`.
   /// - Throws: ``SyntaxFault`` when the bytes are not UTF-8.
   package func string(_ text: Text) throws(SyntaxFault) -> String {
-    // What an escape stands for is sound; what stands beside it may be not.
+    // An escape always denotes valid text, but the bytes beside it may be invalid.
     if text.isASCII {
       guard text.hasEscapes else {
         return String(
@@ -174,14 +175,14 @@ package struct JSONScanner {
     return value
   }
 
-  /// Takes the four digits after `\u`, and the second half of a pair.
+  /// Reads the four digits after `\u`, and the second half of a pair.
   private func scalar(_ index: inout Int) -> UnicodeScalar {
     func unit(_ start: Int) -> UInt32 {
       bytes[start..<start + 4].reduce(0) { $0 << 4 | UInt32(Hex.value($1) ?? 0) }
     }
     var code = unit(index)
     index += 4
-    // A string that has been read through has a quote behind it: the bytes compared are there.
+    // A string that has been scanned is followed by a quote: the compared bytes exist.
     if code & 0xFC00 == 0xD800, bytes[index] == UInt8(ascii: "\\"),
       bytes[index + 1] == UInt8(ascii: "u")
     {

@@ -6,7 +6,7 @@
 
 /// Members of an object, `nil` or empty where they are absent or of another kind.
 extension JSONValue {
-  /// A text, or a number or flag as it was written.
+  /// A text, or a number or flag as written.
   package func text(_ name: String) -> String? { self[name]?.scalarText }
 
   package func count(_ name: String) -> Int? { self[name]?.count }
@@ -23,7 +23,7 @@ extension JSONValue {
     if case .array(let items)? = self[name] { items } else { nil }
   }
 
-  /// Of an object, those of its members that are whole numbers.
+  /// The members of an object that are whole numbers.
   package func counts(_ name: String) -> [String: Int] {
     guard case .object(let members)? = self[name] else { return [:] }
     return Dictionary(
@@ -31,7 +31,7 @@ extension JSONValue {
     ) { $1 }
   }
 
-  /// A whole number that is not negative.
+  /// A non-negative whole number.
   package var count: Int? {
     guard case .number(let digits) = self, let number = Int(digits), number >= 0 else {
       return nil

@@ -1,13 +1,13 @@
 /// A JSON document as it was written: members keep their order and their spelling, numbers their
 /// digits.
 ///
-/// It exists beside Foundation's decoder because the protocol asks for what that cannot do: names
+/// It exists beside Foundation's decoder because the protocol requires what that cannot do: names
 /// in any letter case, single quotes and unquoted names, members written in a fixed order, and
 /// errors that name the member (docs/protocol/rest.md, section 4.1).
 package enum JSONValue: Hashable, Sendable {
   case null
   case bool(Bool)
-  /// The digits as they stood.
+  /// The digits, verbatim.
   case number(String)
   case string(String)
   case array([JSONValue])
@@ -23,7 +23,7 @@ package enum JSONValue: Hashable, Sendable {
     }
   }
 
-  /// The value as text if it is a scalar: strings as they are, numbers and booleans as written.
+  /// The value as text if it is a scalar: strings unchanged, numbers and booleans as written.
   package var scalarText: String? {
     switch self {
     case .string(let text), .number(let text): text
@@ -32,7 +32,7 @@ package enum JSONValue: Hashable, Sendable {
     }
   }
 
-  /// The member of that name, letter case aside; the last one when there are several. A member
+  /// The member with that name, ignoring letter case; the last one when there are several. A member
   /// that is `null` counts as absent.
   package subscript(name: String) -> JSONValue? {
     guard case .object(let members) = self else { return nil }
@@ -53,13 +53,15 @@ package enum JSONValue: Hashable, Sendable {
 }
 
 extension JSONValue {
-  /// Reads one JSON document in UTF-8.
+  /// Parses one JSON document in UTF-8.
   ///
   /// - Parameters:
-  ///   - dialect: What is taken beyond RFC 8259; a byte order mark is, where it is lenient.
-  ///   - depthLimit: How deep arrays and objects may nest, at most ``JSONScanner/maximumDepth``.
-  ///   - uniqueNames: Refuses an object that names a member twice, because readers differ in which
-  ///     of the two counts.
+  ///   - dialect: The accepted syntax beyond RFC 8259; a lenient one also accepts a byte order
+  ///     mark.
+  ///   - depthLimit: Maximum nesting depth of arrays and objects, at most
+  ///     ``JSONScanner/maximumDepth``.
+  ///   - uniqueNames: Whether to refuse an object with a duplicate member, because parsers differ
+  ///     in which of the two counts.
   /// - Throws: ``SyntaxFault``.
   package static func read(
     _ text: some Collection<UInt8>, dialect: JSONScanner.Dialect = .strict,
@@ -93,7 +95,7 @@ extension JSONValue {
   }
 }
 
-/// Builds values out of tokens; the scanner's limit bounds how deep this calls itself.
+/// Builds values from tokens; the scanner's limit bounds the depth of recursion.
 private struct JSONReader {
   var scanner: JSONScanner
   let uniqueNames: Bool

@@ -26,7 +26,7 @@ extension JSONWriter {
     object(members)
   }
 
-  /// A member that is an array of what `write` makes of each element.
+  /// A member that is an array, with each element written by `write`.
   package mutating func array<Element>(
     _ name: String, _ elements: [Element], _ write: (inout JSONWriter, Element) -> Void
   ) {
@@ -50,7 +50,7 @@ extension JSONWriter {
     }
   }
 
-  // MARK: Members that are left out for `nil`
+  // MARK: Members that are omitted for `nil`
 
   package mutating func member(_ name: String, _ text: String?) {
     guard let text else { return }
@@ -77,7 +77,7 @@ extension JSONWriter {
     string(WireDate.milliseconds(date))
   }
 
-  /// With three digits behind the point; nothing for what JSON cannot say.
+  /// With three decimal places; nothing for values that JSON cannot represent.
   package mutating func member(_ name: String, _ number: Double?) {
     guard let number, number.isFinite, abs(number) < 1e15 else { return }
     self.name(name)

@@ -42,7 +42,7 @@ package struct JSONWriter {
 
   package mutating func bool(_ flag: Bool) { raw(flag ? "true" : "false") }
 
-  /// Text that is JSON already: a number, or `null`.
+  /// Text that already is JSON: a number, or `null`.
   package mutating func raw(_ text: String) {
     separate()
     bytes.append(contentsOf: text.utf8)

@@ -1,5 +1,5 @@
-/// Takes a `multipart/mixed` or `multipart/form-data` body apart (RFC 2046, section 5.1), with line
-/// ends of either kind.
+/// Parses a `multipart/mixed` or `multipart/form-data` body (RFC 2046, section 5.1), with line ends
+/// of either kind.
 package struct MultipartBody {
   /// One part, its header fields by folded name.
   package struct Part {
@@ -7,7 +7,7 @@ package struct MultipartBody {
     package var body: ArraySlice<UInt8>
   }
 
-  /// More parts than any request of the protocol has.
+  /// A limit above the number of parts of any request of the protocol.
   private static let maximumParts = 16
   private static let maximumHeaderBytes = 4096
 
@@ -17,7 +17,7 @@ package struct MultipartBody {
 
   package enum Fault: Error {
     case malformed
-    /// The closing boundary is missing: what came may be only the beginning.
+    /// The closing boundary is missing: the body may be truncated.
     case unclosed
   }
 
@@ -34,7 +34,7 @@ package struct MultipartBody {
     self.delimiter = delimiter
   }
 
-  /// The boundary of a content type: quoted or bare, blanks round the equals sign allowed.
+  /// The boundary of a content type: quoted or bare, blanks around the equals sign allowed.
   package static func boundary(_ contentType: String) -> String? {
     guard contentType.utf8.count <= 1024,
       contentType.trimmingBlanks.lowercased().hasPrefix("multipart/")
@@ -74,9 +74,9 @@ package struct MultipartBody {
     return parts
   }
 
-  /// Goes past the next line that is a delimiter.
-  /// - Returns: Where the text before it ends, without its line end, and whether it is the last
-  ///   one.
+  /// Advances past the next line that is a delimiter.
+  /// - Returns: The end of the text before it, without its line end, and whether it is the last
+  ///   delimiter.
   private mutating func nextDelimiter() -> (end: Int, isLast: Bool)? {
     var line = position
     while line < bytes.count {
@@ -107,7 +107,7 @@ package struct MultipartBody {
     return end
   }
 
-  /// Header lines up to a blank one, then the body.
+  /// Parses header lines up to a blank one, then the body.
   private static func part(_ bytes: ArraySlice<UInt8>) -> Part? {
     var headers: [String: String] = [:]
     var line = bytes.startIndex

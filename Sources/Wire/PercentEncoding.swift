@@ -1,7 +1,7 @@
 /// Percent-encoding of URL parts and forms (RFC 3986, section 2.1; WHATWG URL Standard, section
 /// 5.2).
 package enum PercentEncoding {
-  /// What stays as it is, beside letters and digits.
+  /// The characters that are not encoded, besides letters and digits.
   package enum Style: Sendable {
     /// `-._~`, the unreserved characters of a URL.
     case url
@@ -14,7 +14,7 @@ package enum PercentEncoding {
   /// The media type of ``form(_:)``.
   package static let formType = "application/x-www-form-urlencoded"
 
-  /// Appends the bytes, those that may not stand for themselves as `%XX` in upper case.
+  /// Appends the bytes, encoding those that need it as `%XX` in upper case.
   package static func append(
     _ bytes: some Sequence<UInt8>, _ style: Style = .url, to out: inout [UInt8]
   ) {
@@ -44,7 +44,7 @@ package enum PercentEncoding {
     return body
   }
 
-  /// The text that `bytes` stand for, decoded once.
+  /// The text that `bytes` encode, decoded once.
   ///
   /// - Parameter plusIsBlank: Whether `+` means a blank, as in form-encoded queries.
   /// - Returns: `nil` if an escape is cut short or not hexadecimal, if the result is not UTF-8, or
@@ -52,7 +52,7 @@ package enum PercentEncoding {
   package static func decode(
     _ bytes: some Collection<UInt8>, plusIsBlank: Bool = false
   ) -> String? {
-    // Byte by byte a collection of any kind is slow.
+    // Iterating over a generic collection byte by byte is slow.
     bytes.withContiguousStorageIfAvailable { decode($0, plusIsBlank: plusIsBlank) }
       ?? Array(bytes).withUnsafeBufferPointer { decode($0, plusIsBlank: plusIsBlank) }
   }
@@ -91,7 +91,7 @@ extension String {
     return String(decoding: out, as: UTF8.self)
   }
 
-  /// The text with every `%XX` turned back once; a `%` that no two digits follow stays. Bytes that
+  /// The text with every `%XX` decoded once; a `%` without two digits after it is kept. Bytes that
   /// are not UTF-8 become the replacement character.
   package var percentDecoded: String {
     guard utf8.contains(UInt8(ascii: "%")) else { return self }

@@ -1,4 +1,4 @@
-/// Where a text stops being what it should be, and why.
+/// The position and the description of a syntax error in a text.
 package struct SyntaxFault: Error, Hashable, Sendable {
   /// In bytes from the start of the text.
   package let position: Int

@@ -4,16 +4,15 @@
   package import Foundation
 #endif
 
-/// Dates as the protocol writes and reads them (docs/protocol/rest.md, sections 1.5, 4.1, 5.1,
-/// 5.6).
+/// Dates in the forms of the protocol (docs/protocol/rest.md, sections 1.5, 4.1, 5.1, 5.6).
 ///
 /// Written by hand because formatters cost more than the rest of an installation, and because no
-/// formatter takes all the forms that clients send.
+/// formatter accepts all the forms that clients send.
 package enum WireDate {
-  /// How an installation that never expires is written; read, it becomes `nil`.
+  /// The date of an installation that never expires; when read, it becomes `nil`.
   package static let never = "9999-12-31T23:59:59.9999999Z"
 
-  /// Reads a date: `2030-10-01T10:00+0000`, `2030-10-01T10:00:00.1234567Z`, an offset with or
+  /// Parses a date: `2030-10-01T10:00+0000`, `2030-10-01T10:00:00.1234567Z`, an offset with or
   /// without a colon, no zone (then UTC), a date alone, `2030-10-01'T'10:00:00` from a widely
   /// copied sample, and `10/01/2030 10:00:00`, the invariant form of .NET.
   package static func parse(_ text: String) -> Date? {
@@ -36,7 +35,7 @@ package enum WireDate {
     return stamp + "." + String(repeating: "0", count: 7 - digits.count) + digits + "Z"
   }
 
-  /// `2030-01-05T10:00:01.12Z`: as many digits as it takes, none for a whole second.
+  /// `2030-01-05T10:00:01.12Z`: as many digits as necessary, none for a whole second.
   package static func trimmed(_ date: Date) -> String {
     var text = precise(date).dropLast()
     while text.last == "0" { text.removeLast() }
@@ -76,8 +75,8 @@ package enum WireDate {
       + " \(two(second / 3600)):\(two(second / 60 % 60)):\(two(second % 60)) GMT"
   }
 
-  /// Seconds since 1970 of what ``http(_:)`` writes; `nil` for anything else and for times before
-  /// 1970.
+  /// Parses the form of ``http(_:)`` to seconds since 1970; `nil` for anything else and for times
+  /// before 1970.
   package static func parseHTTP(_ text: some StringProtocol) -> Int? {
     let words = text.split(separator: " ")
     guard words.count == 6, words[0].hasSuffix(","), words[5] == "GMT",
@@ -97,8 +96,8 @@ package enum WireDate {
     let seconds = min(max(date.timeIntervalSince1970, firstSecond), lastSecond + 0.999_999_9)
     var whole = Int(seconds.rounded(.down))
     var ticks = Int(((seconds - Double(whole)) * 1e7).rounded())
-    // A `Date` holds today's times to a quarter of a microsecond. Where whole microseconds say the
-    // same, the seventh digit is only what the arithmetic has left.
+    // A `Date` represents current times to a quarter of a microsecond. If whole microseconds give
+    // the same value, the seventh digit is only a rounding error.
     let microseconds = (ticks + 5) / 10
     if Date(timeIntervalSince1970: Double(whole) + Double(microseconds) / 1e6) == date {
       ticks = microseconds * 10
@@ -150,7 +149,7 @@ package enum WireDate {
   }
 }
 
-/// Reads one date from left to right.
+/// Parses one date from left to right.
 private struct DateScanner {
   private let bytes: [UInt8]
   private var position = 0
@@ -200,14 +199,14 @@ private struct DateScanner {
     var (digits, scale) = (0, 1.0)
     let start = position
     while position < bytes.count, let digit = digit(bytes[position]) {
-      // Nine digits are more than a `Date` holds; the others are read over.
+      // Nine digits are more than a `Date` can represent; further ones are skipped.
       if position - start < 9 { (digits, scale) = (digits * 10 + digit, scale * 10) }
       position += 1
     }
     return position > start ? (seconds + second, Double(digits) / scale) : nil
   }
 
-  /// Seconds east of UTC; 0 when there is no zone; `nil` when it does not read.
+  /// Seconds east of UTC; 0 when there is no zone; `nil` when it is malformed.
   private mutating func zone() -> Int? {
     if take("Z") || take("z") { return 0 }
     let sign = take("+") ? 1 : take("-") ? -1 : 0

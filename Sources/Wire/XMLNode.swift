@@ -1,8 +1,8 @@
 /// An element of a small XML document, such as the bodies that client and server exchange. Prefixes
 /// are dropped from the names of elements.
 ///
-/// Read by hand: on Linux Foundation's parser traps on attributes that are not UTF-8, and what a
-/// network brings must never do that.
+/// Parsed by hand: on Linux Foundation's parser traps on attributes that are not UTF-8, and network
+/// input must never cause that.
 package struct XMLNode: Sendable {
   package let name: String
   /// The namespace prefix; empty when there is none.
@@ -15,32 +15,32 @@ package struct XMLNode: Sendable {
   /// The first child of that name.
   package subscript(name: String) -> XMLNode? { children.first { $0.name == name } }
 
-  /// The attribute of that name, whatever its prefix; declarations of namespaces aside.
+  /// The attribute with that name, whatever its prefix; namespace declarations are excluded.
   package func attribute(_ name: String) -> String? {
     if let plain = attributes[name] { return plain }
     return attributes.first { $0.key.hasSuffix(":\(name)") && !$0.key.hasPrefix("xmlns:") }?.value
   }
 
-  /// The namespace of the element, as far as the element itself declares it.
+  /// The namespace of the element, if the element itself declares it.
   package var ownNamespace: String? { attributes[prefix.isEmpty ? "xmlns" : "xmlns:\(prefix)"] }
 
-  /// Whether the element says that it has no value (`i:nil="true"`).
+  /// Whether the element is marked as having no value (`i:nil="true"`).
   package var isNil: Bool { attribute("nil").map { $0 == "true" || $0 == "1" } ?? false }
 
-  /// The text of the first child of that name; `nil` when there is none, or it says so itself.
+  /// The text of the first child with that name; `nil` when there is none, or it is marked as nil.
   package func value(_ name: String) -> String? {
     guard let child = self[name], !child.isNil else { return nil }
     return child.text
   }
 
-  /// As ``value(_:)``, without blanks round it, and `nil` when nothing is left.
+  /// As ``value(_:)``, without surrounding blanks, and `nil` when nothing is left.
   package func word(_ name: String) -> String? {
     guard let word = value(name)?.trimmingBlanks, !word.isEmpty else { return nil }
     return word
   }
 
-  /// The root of a document in UTF-8; `nil` when it is not well-formed, declares a document type,
-  /// or nests deeper than any document of the protocol does.
+  /// Parses the root of a document in UTF-8; `nil` when it is not well-formed, declares a document
+  /// type, or nests deeper than any document of the protocol.
   package static func parse(_ document: some Collection<UInt8>) -> XMLNode? {
     let root = document.withContiguousStorageIfAvailable { bytes in
       var scanner = XMLScanner(bytes, depthLimit: 32)

@@ -1,11 +1,11 @@
-/// Reads an XML 1.0 document token by token, with the place of each, and checks that it is
-/// well-formed, without its namespaces.
+/// Reads an XML 1.0 document token by token, with the position of each, and checks that it is
+/// well-formed, except for its namespaces.
 ///
 /// Document type declarations are refused, so there are no entities beyond the five of XML and
-/// nothing is ever fetched or multiplied. Nothing recurses. It reads the bytes given for as long as
-/// they are valid, which the caller sees to; that they are UTF-8 is not checked.
+/// nothing is ever fetched or expanded repeatedly. It does not recurse. It reads the given bytes,
+/// which the caller must keep valid; that they are UTF-8 is not checked.
 package struct XMLScanner {
-  /// The ranges are places in ``bytes``; those of values and texts hold references as they stand.
+  /// The ranges are positions in ``bytes``; those of values and texts contain references verbatim.
   package enum Token: Hashable, Sendable {
     /// Its attributes come next, then ``tagEnd(isEmpty:)``.
     case startTag(name: Range<Int>)
@@ -17,14 +17,14 @@ package struct XMLScanner {
     /// Inside a CDATA section.
     case characterData(Range<Int>)
     case comment
-    /// An instruction, or the declaration, with its marks.
+    /// An instruction, or the declaration, with its delimiters.
     case instruction(Range<Int>)
     /// The document is complete.
     case end
   }
 
   package let bytes: UnsafeBufferPointer<UInt8>
-  /// Where reading goes on.
+  /// The position of the next byte to read.
   package private(set) var position = 0
   private let depthLimit: Int
   /// The names of the open elements.
@@ -74,11 +74,11 @@ package struct XMLScanner {
     return try starts(with: "</") ? endTag() : startTag()
   }
 
-  /// A fault at the place where reading goes on.
+  /// A fault at the current position.
   package func fault(_ message: String) -> SyntaxFault { SyntaxFault(message, at: position) }
 
-  /// What a text or an attribute's value says, its references resolved; blanks of an attribute come
-  /// as `0x20`, as a reader has to hand them on.
+  /// The contents of a text or an attribute's value, with references resolved; blanks of an
+  /// attribute become `0x20`, as XML requires of a parser.
   package func resolved(_ range: Range<Int>, isAttribute: Bool = false) -> [UInt8] {
     guard isAttribute || bytes[range].contains(UInt8(ascii: "&")) else {
       return Array(bytes[range])
@@ -185,7 +185,7 @@ package struct XMLScanner {
     return start..<position
   }
 
-  /// Takes a byte of a text or a value, or a whole reference.
+  /// Reads a byte of a text or a value, or a whole reference.
   private mutating func character(_ byte: UInt8) throws(SyntaxFault) {
     if byte == UInt8(ascii: "&") {
       guard let (_, end) = reference(at: position) else {
@@ -198,7 +198,7 @@ package struct XMLScanner {
     }
   }
 
-  /// Control characters, U+FFFE and U+FFFF are not of XML.
+  /// Rejects control characters, U+FFFE and U+FFFF, which XML does not allow.
   private func checkCharacter(_ index: Int) throws(SyntaxFault) {
     let byte = bytes[index]
     if byte < 0x20, !byte.isBlank {
@@ -209,7 +209,7 @@ package struct XMLScanner {
     }
   }
 
-  /// One of XML's five entities, or a character reference; `nil` when it is none.
+  /// One of XML's five entities, or a character reference; `nil` for anything else.
   private func reference(at start: Int) -> (scalar: UnicodeScalar, end: Int)? {
     let body = bytes[(start + 1)...].prefix(12)
     guard let end = body.firstIndex(of: UInt8(ascii: ";")) else { return nil }
@@ -232,7 +232,7 @@ package struct XMLScanner {
     guard !name.isEmpty else { return nil }
     var code: UInt32 = 0
     for digit in name {
-      // At most eleven digits reach this place, but they can overflow.
+      // At most eleven digits reach this point, but they can overflow.
       guard let value = Hex.value(digit), value < radix, code <= 0x10FFFF else { return nil }
       code = code * radix + UInt32(value)
     }
@@ -242,7 +242,7 @@ package struct XMLScanner {
     return (scalar, end + 1)
   }
 
-  /// An element's or attribute's name. Characters beyond ASCII are taken as they are.
+  /// Parses an element's or attribute's name. Characters beyond ASCII are accepted without a check.
   private mutating func name(_ what: String) throws(SyntaxFault) -> Range<Int> {
     let start = position
     guard let first = byte, Self.isNameStart(first) else { throw fault("\(what) is expected") }

@@ -5,8 +5,8 @@
 #endif
 
 extension String {
-  /// The text as XML character data: `&`, `<`, `>` escaped, a carriage return kept as a reference,
-  /// characters that XML 1.0 does not know replaced by U+FFFD.
+  /// The text as XML character data: `&`, `<`, `>` are escaped, a carriage return is kept as a
+  /// reference, characters that XML 1.0 does not allow are replaced with U+FFFD.
   package var xmlEscaped: String {
     guard utf8.contains(where: { $0 < 0x20 || $0 == 0xEF || "&<>".utf8.contains($0) })
     else { return self }
@@ -31,7 +31,7 @@ extension String {
   /// The text as the value of an attribute in double quotes.
   package var xmlAttributeEscaped: String {
     guard utf8.contains(UInt8(ascii: "\"")) else { return xmlEscaped }
-    // By scalars: with a combining mark behind it, a quote is part of another character.
+    // By scalars: followed by a combining mark, a quote is part of another character.
     var out = ""
     for scalar in xmlEscaped.unicodeScalars {
       if scalar == "\"" { out += "&quot;" } else { out.unicodeScalars.append(scalar) }
@@ -39,8 +39,8 @@ extension String {
     return out
   }
 
-  /// The text as a CDATA section; where the text holds the end mark itself, as two
-  /// (docs/protocol/rest.md, section 3.1). Characters that XML 1.0 does not know become U+FFFD.
+  /// The text as a CDATA section, split in two where the text contains the end mark itself
+  /// (docs/protocol/rest.md, section 3.1). Characters that XML 1.0 does not allow become U+FFFD.
   package var xmlCharacterData: String {
     guard utf8.contains(where: { $0 < 0x20 || $0 == 0xEF || $0 == UInt8(ascii: "]") }) else {
       return "<![CDATA[\(self)]]>"
