@@ -9,10 +9,11 @@ package struct HubAssembly<Gateways: GatewayDirectory>: Sendable {
   /// - Parameters:
   ///   - machine: The clock of the machine, from which `store.clock` may differ.
   ///   - report: See ``Dispatcher``.
-  ///   - found: What an operator should know from the start on.
+  ///   - found: Findings for an operator from the start.
   ///   - looking: See ``HubHealth``.
-  ///   - gateways: Makes them. Tokens are judged by the push service's time, so their clock is the
-  ///     store's where the machine's does not contradict it; rates are divided among the nodes.
+  ///   - gateways: Makes the gateways. Tokens are judged by the push service's time, so their clock
+  ///     is the store's where the machine's does not contradict it; rates are divided among the
+  ///     nodes.
   package init(
     store: any HubStore, machine: HubClock, random: HubRandom,
     limits: HubLimits = .extended, dispatch: DispatchLimits = DispatchLimits(),

@@ -3,9 +3,9 @@ package import Foundation
 /// The time as the hub sees it; tests pass their own.
 package struct HubClock: Sendable {
   package let now: @Sendable () -> Date
-  /// The time of a clock that nobody sets: ``now`` as it was when the process started, and what has
-  /// passed since; nodes that share a database share it. For everything that rests, waits or has a
-  /// window; ``now`` is for what people wrote or will read.
+  /// Monotonic time: ``now`` at the start of the process, plus the time elapsed since; shared by
+  /// nodes that share a database. For timeouts, delays and windows; ``now`` is for times that
+  /// people wrote or will read.
   package let steady: @Sendable () -> Date
   /// Returns after the given time, or throws `CancellationError`.
   package let sleep: @Sendable (Duration) async throws -> Void
@@ -28,9 +28,9 @@ package struct HubClock: Sendable {
       sleep: { try await Task.sleep(for: $0) })
   }()
 
-  /// This clock, with a time of day on which two of three agree: ``now`` here, ``now`` of the other,
-  /// and ``steady``. For tokens, which push services compare with the time that is: one clock that is
-  /// wrong, the database's or the machine's, spoils none.
+  /// This clock, with a time of day on which two of three agree: ``now`` of this clock, ``now`` of
+  /// the other, and ``steady``. For tokens, which push services compare with the real time: one
+  /// wrong clock, the database's or the machine's, does no harm.
   package func agreeing(with other: HubClock) -> HubClock {
     HubClock(
       now: { [now, steady] in [now(), steady(), other.now()].sorted()[1] }, steady: steady,

@@ -2,13 +2,13 @@
 package struct HubFailure: Error, Hashable, CustomStringConvertible {
   /// The HTTP status.
   package let status: Int
-  /// The text in front of `.TrackingId:`; `nil` answers with an empty body, as the service does
-  /// for a missing right.
+  /// The text in front of `.TrackingId:`; `nil` means an empty body, as in the original service for
+  /// a missing right.
   package let message: String?
   /// Whole seconds for the `Retry-After` header.
   package let retryAfter: Int?
-  /// For a person, in a header of our own: what the text leaves out because the original's does
-  /// (docs/protocol/sas.md, section 6). It never says whether a hub exists. Not compared.
+  /// A hint for people, in a header of our own: details that the text omits because the original's
+  /// does (docs/protocol/sas.md, section 6). It never reveals whether a hub exists. Not compared.
   package let hint: String?
 
   package init(status: Int, message: String?, retryAfter: Int? = nil, hint: String? = nil) {
@@ -29,7 +29,7 @@ package struct HubFailure: Error, Hashable, CustomStringConvertible {
     hasher.combine(retryAfter)
   }
 
-  /// The same refusal with words for a person.
+  /// The same failure with a hint for people.
   func hinting(_ hint: String) -> HubFailure {
     HubFailure(status: status, message: message, retryAfter: retryAfter, hint: hint)
   }
@@ -39,12 +39,12 @@ package struct HubFailure: Error, Hashable, CustomStringConvertible {
   /// 404: the hub does not exist.
   package static let noHub = HubFailure(
     status: 404, message: "No service is hosted at the specified address.")
-  /// 403 without a body: the token is valid, its policy lacks the right.
+  /// 403 without a body: the token is valid, but its policy lacks the right.
   package static let missingRight = HubFailure(status: 403, message: nil)
 }
 
 extension HubFailure {
-  /// A store that cannot answer is 503, which every client tries again later.
+  /// A store that cannot answer is 503, which every client retries later.
   package init(_ error: StoreError) {
     switch error {
     case .noHub: self = .noHub
@@ -62,8 +62,8 @@ extension HubFailure {
 }
 
 extension HubFailure {
-  /// When to try again, in seconds: a lock passes soon, a full disk when somebody has made room, a
-  /// damaged file not before somebody has brought another.
+  /// Time before a retry, in seconds: a lock is short, a full disk lasts until somebody has made
+  /// room, a damaged file until it is replaced.
   private static func retryAfter(_ error: StoreError) -> Int {
     switch error {
     case .locked: 2
@@ -73,7 +73,7 @@ extension HubFailure {
   }
 }
 
-/// Runs work on the store and turns what it throws into what the client is told.
+/// Runs work on the store and converts its errors to those for the client.
 func answering<Value>(
   _ work: () async throws -> Value
 ) async throws(HubFailure) -> Value {

@@ -1,13 +1,13 @@
 import Wire
 
-/// Chance as the hub sees it, passed in wherever a ``HubClock`` is; tests pass their own.
+/// The hub's source of randomness, passed in wherever a ``HubClock`` is; tests pass their own.
 package struct HubRandom: RandomNumberGenerator, Sendable {
   private let bits: @Sendable () -> UInt64
 
   /// - Parameter bits: 64 random bits at each call; keys of access policies are made of them.
   package init(_ bits: @escaping @Sendable () -> UInt64) { self.bits = bits }
 
-  /// The operating system's generator, which is fit for keys.
+  /// The operating system's generator, which is suitable for keys.
   package static let system = HubRandom {
     var generator = SystemRandomNumberGenerator()
     return generator.next()
@@ -15,7 +15,7 @@ package struct HubRandom: RandomNumberGenerator, Sendable {
 
   package func next() -> UInt64 { bits() }
 
-  /// Evenly 0 up to 1, without 1.
+  /// A uniform number from 0 up to but not including 1.
   package func unit() -> Double { Double(next() >> 11) * 0x1p-53 }
 
   package func number<Value: FixedWidthInteger>(in range: ClosedRange<Value>) -> Value {
@@ -23,7 +23,7 @@ package struct HubRandom: RandomNumberGenerator, Sendable {
     return .random(in: range, using: &generator)
   }
 
-  /// - Parameter count: How many, from 0.
+  /// - Parameter count: Number of bytes, from 0.
   package func bytes(_ count: Int) -> [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(count)

@@ -1,5 +1,5 @@
-/// The hub's use cases, one call for each operation of the protocol; what stands above only
-/// translates to and from HTTP or the command line. Its parts stand in `HubService+….swift`.
+/// The hub's use cases, one call for each operation of the protocol; the layers above only
+/// translate to and from HTTP or the command line. Its parts are in `HubService+….swift`.
 ///
 /// Every call throws ``HubFailure`` with the status and text of docs/protocol/rest.md, section 1.6;
 /// a failure of the store becomes 503.
@@ -12,14 +12,14 @@ package struct HubService: Sendable {
   package let limits: HubLimits
   package let callsUnderWay = CallsUnderWay()
   let testSends: CallMeter
-  /// Of credentials: each costs the push service a connection, and may count against the account
-  /// there.
+  /// Limits probes of credentials: each costs the push service a connection, and may count against
+  /// the account there.
   let probes: CallMeter
-  /// Those who watch how notifications get on.
+  /// The subscribers to the progress of notifications.
   package let progressFeeds: ProgressFeeds
-  /// Says whether a credential can work; `nil` takes every credential.
+  /// Validates credentials; `nil` accepts every credential.
   package let gateways: (any GatewayDirectory)?
-  /// Runs imports and exports; `nil` keeps them for another to run.
+  /// Runs imports and exports; `nil` leaves them for another process.
   package private(set) var jobs: (any JobScheduler)?
 
   package init(
@@ -44,7 +44,7 @@ package struct HubService: Sendable {
     self.jobs = jobs
   }
 
-  /// The same service, with someone who runs its jobs.
+  /// The same service, with a scheduler for its jobs.
   package func running(jobs: any JobScheduler) -> HubService {
     var service = self
     service.jobs = jobs

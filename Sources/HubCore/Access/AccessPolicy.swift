@@ -2,7 +2,7 @@ package import Foundation
 package import NotificationHubs
 import Wire
 
-/// What a key may do (docs/protocol/sas.md, section 5).
+/// The rights of a key (docs/protocol/sas.md, section 5).
 package struct AccessRights: OptionSet, Hashable, Sendable {
   package let rawValue: UInt8
   package init(rawValue: UInt8) { self.rawValue = rawValue }
@@ -14,7 +14,7 @@ package struct AccessRights: OptionSet, Hashable, Sendable {
   package static let manage = AccessRights(rawValue: 4)
   package static let all: AccessRights = [.listen, .send, .manage]
 
-  /// For people: `Listen`, `Send`.
+  /// The names for people: `Listen`, `Send`.
   package var words: [String] {
     [("Listen", AccessRights.listen), ("Manage", .manage), ("Send", .send)]
       .filter { contains($0.1) }.map(\.0)
@@ -45,7 +45,7 @@ package struct AccessPolicy: Hashable, Sendable, CustomStringConvertible {
     self.modifiedAt = modifiedAt
   }
 
-  /// Without the keys.
+  /// A description without the keys.
   package var description: String { "access policy '\(name)'" }
 }
 
@@ -53,14 +53,15 @@ extension AccessPolicy {
   /// The policies that a new hub gets (docs/protocol/rest.md, section 8.2).
   package static let defaultListenName = "DefaultListenSharedAccessSignature"
   package static let defaultFullName = "DefaultFullSharedAccessSignature"
-  /// The policy that a new namespace gets; it holds for every hub.
+  /// The policy that a new namespace gets; it applies to every hub.
   package static let rootName = "RootManageSharedAccessKey"
-  /// The most policies of one hub, and of the namespace (docs/protocol/rest.md, section 9).
+  /// Maximum number of policies of one hub, and of the namespace (docs/protocol/rest.md, section
+  /// 9).
   package static let countLimit = 12
-  /// The longest name, in characters.
+  /// Maximum length of a name, in characters.
   package static let nameLimit = 256
 
-  /// A new policy; keys that are not given are random.
+  /// Creates a policy; keys that are not given are random.
   /// - Throws: 400 when the name, the rights or a given key are not allowed (docs/protocol/rest.md,
   ///   section 8.1).
   package static func new(
@@ -98,7 +99,7 @@ extension AccessPolicy {
     return nil
   }
 
-  /// What a client needs to use this policy, its primary key included.
+  /// The connection string for clients of this policy, with its primary key.
   package func connectionString(endpoint: ServiceEndpoint) -> ConnectionString {
     ConnectionString(endpoint: endpoint, keyName: name, key: primaryKey)
   }

@@ -1,8 +1,8 @@
 package import NotificationHubs
 
-/// Who asks for something, and what they may do in the hub that they ask about.
+/// The sender of a request, and its rights in the hub.
 package struct Caller: Hashable, Sendable {
-  /// As the activity log names them: `policy/NAME`, `user/NAME`, `command-line/NAME`.
+  /// The name in the activity log: `policy/NAME`, `user/NAME`, `command-line/NAME`.
   package let name: String
   package let via: HubActivity.Way
   package let rights: AccessRights
@@ -13,13 +13,13 @@ package struct Caller: Hashable, Sendable {
     self.rights = rights
   }
 
-  /// A client with the key of a policy.
+  /// A client that has the key of a policy.
   static func policy(_ policy: AccessPolicy) -> Caller {
     Caller(name: "policy/\(policy.name)", via: .key, rights: policy.rights)
   }
 }
 
-/// A caller who may ask about a hub; whether for this operation, ``require(_:)`` says.
+/// A caller who has been admitted to a hub; ``require(_:)`` checks the right to an operation.
 package struct Admission: Sendable {
   package let hub: Hub
   package let caller: Caller
@@ -29,7 +29,8 @@ package struct Admission: Sendable {
     self.caller = caller
   }
 
-  /// Under which the task works on a request: whose turn the store's work for it is.
+  /// The admission of the request that the task works on: it determines the turn of its work in the
+  /// store.
   @TaskLocal package static var current: Admission?
 
   /// - Throws: 403: without a body for a missing right, with one for a disabled hub.

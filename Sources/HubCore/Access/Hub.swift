@@ -8,14 +8,14 @@ package struct Hub: Hashable, Sendable, Identifiable {
   /// As it was created; compared without regard to letter case (docs/protocol/rest.md,
   /// section 1.1).
   package let name: String
-  /// How long a registration lives after its last write, in seconds; `nil` is forever.
+  /// Lifetime of a registration after its last write, in seconds; `nil` is forever.
   package var registrationTTL: TimeInterval?
   /// A disabled hub refuses every data-plane call.
   package var isDisabled: Bool
-  /// Text that the owner keeps with the hub; Belfry makes nothing of it.
+  /// Text that the owner stores with the hub; Belfry does not interpret it.
   package var userMetadata: String?
   package let createdAt: Date
-  /// When the hub was last described again.
+  /// The time when the hub's description was last replaced.
   package var updatedAt: Date
 
   package init(
@@ -32,15 +32,15 @@ package struct Hub: Hashable, Sendable, Identifiable {
   }
 }
 
-/// All of a hub that its owner decides (docs/protocol/rest.md, section 8.1).
+/// The properties of a hub that its owner sets (docs/protocol/rest.md, section 8.1).
 package struct HubContents: Hashable, Sendable {
   /// In seconds; `nil` is forever.
   package var registrationTTL: TimeInterval?
   package var isDisabled: Bool
   package var userMetadata: String?
-  /// In their order; `nil` leaves those there are.
+  /// In their order; `nil` leaves the existing ones.
   package var policies: [AccessPolicy]?
-  /// `nil` leaves those there are.
+  /// `nil` leaves the existing ones.
   package var credentials: [PushCredential]?
 
   package init(

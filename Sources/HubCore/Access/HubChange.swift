@@ -2,11 +2,11 @@ package import Foundation
 
 /// A hub as its owner describes it (docs/protocol/rest.md, section 8.1).
 package struct HubChange: Hashable, Sendable {
-  /// An access policy as its owner describes it.
+  /// An access policy as described by its owner.
   package struct Policy: Hashable, Sendable {
     package var name: String
     package var rights: AccessRights
-    /// `nil` keeps the key of a policy of that name, or makes a random one.
+    /// `nil` keeps the key of an existing policy with that name, or generates a random one.
     package var primaryKey: String?
     package var secondaryKey: String?
 
@@ -24,9 +24,9 @@ package struct HubChange: Hashable, Sendable {
   package var registrationTTL: TimeInterval?
   package var isDisabled: Bool
   package var userMetadata: String?
-  /// `nil` leaves those there are; a new hub gets its default policies.
+  /// `nil` leaves the existing ones; a new hub gets its default policies.
   package var policies: [Policy]?
-  /// `nil` leaves those there are.
+  /// `nil` leaves the existing ones.
   package var credentials: [PushCredential]?
 
   package init(
@@ -40,12 +40,12 @@ package struct HubChange: Hashable, Sendable {
     self.credentials = credentials
   }
 
-  /// The longest metadata, in characters (docs/protocol/rest.md, section 9).
+  /// Maximum length of the metadata, in characters (docs/protocol/rest.md, section 9).
   package static let metadataLimit = 1024
 }
 
 extension HubChange {
-  /// - Throws: 400 for what the hub cannot be.
+  /// - Throws: 400 for values that are not allowed.
   func check() throws(HubFailure) {
     if let registrationTTL, !(registrationTTL >= HubService.minimumRegistrationTTL) {
       throw HubFailure(status: 400, message: "The registration TTL must be at least one day")
@@ -60,7 +60,7 @@ extension HubChange {
     }
   }
 
-  /// The policies asked for, keys that are left open taken from those there are.
+  /// The requested policies, with missing keys taken from the existing ones.
   func policies(
     present: [AccessPolicy], at now: Date, random: HubRandom
   ) throws(HubFailure) -> [AccessPolicy]? {

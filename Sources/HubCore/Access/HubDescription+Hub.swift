@@ -1,9 +1,9 @@
 package import Foundation
 package import NotificationHubs
 
-/// Hubs as they are described over the wire (docs/protocol/rest.md, section 8.1).
+/// Hubs in their form on the wire (docs/protocol/rest.md, section 8.1).
 extension HubDescription {
-  /// All of a hub, with the keys and the credentials' secrets: for those who hold Manage.
+  /// A complete hub, with the keys and the credentials' secrets: for callers with Manage.
   package init(_ entry: HubSnapshot.Entry) {
     self.init(
       name: entry.hub.name, registrationTTL: entry.hub.registrationTTL,
@@ -12,7 +12,7 @@ extension HubDescription {
       isDisabled: entry.hub.isDisabled, userMetadata: entry.hub.userMetadata)
   }
 
-  /// What to change in the hub.
+  /// The change that the description requests.
   package func change(at now: Date) -> HubChange {
     HubChange(
       registrationTTL: registrationTTL, isDisabled: isDisabled, userMetadata: userMetadata,
@@ -52,12 +52,12 @@ extension AccessRights {
 }
 
 extension HubService {
-  /// A hub with all that belongs to it; `nil` when there is none of that name.
+  /// A hub with its policies and credentials; `nil` when there is none with that name.
   package func description(ofHub name: String) async throws(HubFailure) -> HubSnapshot.Entry? {
     try await answering { try await directory.snapshot().hub(named: name) }
   }
 
-  /// All hubs with all that belongs to them, in the order of their creation.
+  /// All hubs with their policies and credentials, in the order of their creation.
   package func descriptions() async throws(HubFailure) -> [HubSnapshot.Entry] {
     try await answering { try await directory.snapshot().hubs }
   }

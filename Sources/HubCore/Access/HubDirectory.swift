@@ -2,19 +2,19 @@ package import Foundation
 package import NotificationHubs
 import Synchronization
 
-/// What is asked for with every request (hubs, access policies, credentials), read once and kept
-/// until ``HubDirectoryStore/directoryVersion()`` says that it may have changed.
+/// A cache of the data that every request needs (hubs, access policies, credentials), valid until
+/// ``HubDirectoryStore/directoryVersion()`` shows that it may have changed.
 ///
 /// The store is asked for its version at most every ``checkInterval``, so another process's change
-/// of a policy takes effect within that time; this process's own changes do at once.
+/// of a policy takes effect within that time; this process's own changes do so at once.
 package final class HubDirectory: Sendable {
-  /// How long what was read is trusted without asking, in seconds.
+  /// Time for which cached data is used without a check, in seconds.
   package static let checkInterval: TimeInterval = 0.25
 
   private struct State {
     var snapshot: HubSnapshot?
     var checkedAt = Date.distantPast
-    /// The reading under way; everyone who needs it waits for the same one.
+    /// The refresh in progress; all callers that need it wait for the same one.
     var refresh: Task<HubSnapshot, any Error>?
   }
 
@@ -27,14 +27,14 @@ package final class HubDirectory: Sendable {
     self.clock = clock
   }
 
-  /// Everything, at most ``checkInterval`` old.
+  /// The complete data, at most ``checkInterval`` old.
   /// - Throws: ``StoreError``.
   package func snapshot() async throws -> HubSnapshot {
     if let fresh { return fresh }
     return try await refresh()
   }
 
-  /// What is in memory, if it is at most ``checkInterval`` old.
+  /// The cached data, if it is at most ``checkInterval`` old.
   var fresh: HubSnapshot? {
     let now = clock.now()
     return state.withLock { state in
@@ -43,8 +43,7 @@ package final class HubDirectory: Sendable {
     }
   }
 
-  /// Asks the store now whether anything has changed: after a change, and when something is not
-  /// found.
+  /// Checks now whether anything has changed: after a change, and when something is not found.
   /// - Throws: ``StoreError``.
   @discardableResult
   package func refresh() async throws -> HubSnapshot {
@@ -58,7 +57,7 @@ package final class HubDirectory: Sendable {
     return try await task.value
   }
 
-  /// Call after a change: a reading that began before it cannot be relied on.
+  /// Must be called after a change, because a refresh that began before it may be outdated.
   package func reload() async throws {
     let running = state.withLock { $0.refresh }
     _ = await running?.result
@@ -67,7 +66,7 @@ package final class HubDirectory: Sendable {
 
   private func read(_ known: HubSnapshot?) async throws -> HubSnapshot {
     do {
-      // Time and version come first: a change while reading makes the next check read again.
+      // Time and version come first: after a change during the read, the next check reads again.
       let now = clock.now()
       let version = try await store.directoryVersion()
       let snapshot: HubSnapshot
@@ -91,7 +90,7 @@ package final class HubDirectory: Sendable {
 
 /// All hubs with their policies and credentials as they were at one moment.
 package final class HubSnapshot: Sendable {
-  /// A hub with what belongs to it.
+  /// A hub with its policies and credentials.
   package struct Entry: Sendable {
     package let hub: Hub
     /// In the order of their creation.
@@ -101,7 +100,7 @@ package final class HubSnapshot: Sendable {
 
   /// ``HubDirectoryStore/directoryVersion()``.
   package let version: Int
-  /// The namespace's policies in the order of their creation; they hold for every hub.
+  /// The namespace's policies in the order of their creation; they apply to every hub.
   package let namespacePolicies: [AccessPolicy]
   private let byName: [String: Entry]
   private let byID: [Hub.ID: Entry]
@@ -123,7 +122,7 @@ package final class HubSnapshot: Sendable {
     self.byID = byID
   }
 
-  /// Letter case aside.
+  /// Ignores letter case.
   package func hub(named name: String) -> Entry? { byName[name] ?? byName[name.lowercased()] }
   package func hub(_ id: Hub.ID) -> Entry? { byID[id] }
   /// In the order of their creation.

@@ -3,11 +3,11 @@ package import NotificationHubs
 import Wire
 
 extension HubService {
-  /// Decides whether a request may do what it asks (docs/protocol/sas.md, sections 4 to 6).
+  /// Authorizes a request (docs/protocol/sas.md, sections 4 to 6).
   ///
-  /// Expiry is compared without allowance for clocks that differ: clients mint tokens for twenty
-  /// minutes and more and renew them well before, so an allowance would only lengthen the life of
-  /// a leaked one.
+  /// Expiry is compared without an allowance for clock skew: clients create tokens for twenty
+  /// minutes and more and renew them well before, so an allowance would only extend the life of a
+  /// leaked one.
   ///
   /// - Parameters:
   ///   - header: The value of `Authorization`; `nil` when there is none.
@@ -15,10 +15,9 @@ extension HubService {
   ///   - host: The value of `Host`.
   ///   - path: The whole path as received, with or without query.
   ///   - publicNames: Further names under which clients may know this server.
-  ///   - right: What the operation needs. Manage includes the others.
-  /// - Throws: 401 for a token that does not hold; 404 for a missing hub, only to those whose token
-  ///   holds for the namespace; 403 without a body for a missing right, with one for a disabled
-  ///   hub.
+  ///   - right: The right that the operation needs. Manage includes the others.
+  /// - Throws: 401 for an invalid token; 404 for a missing hub, but only if the token is valid for
+  ///   the namespace; 403 without a body for a missing right, with one for a disabled hub.
   package func authorize(
     header: String?, hub name: String, host: String?, path: String, publicNames: [String] = [],
     requiring right: AccessRights
@@ -29,11 +28,11 @@ extension HubService {
     return admission.hub
   }
 
-  /// The first half of ``authorize(header:hub:host:path:publicNames:requiring:)``: who asks. What
-  /// they may do, ``Admission/require(_:)`` says.
+  /// The first half of ``authorize(header:hub:host:path:publicNames:requiring:)``: authenticates
+  /// the caller. ``Admission/require(_:)`` then checks the right.
   ///
-  /// - Parameter start: When a reply began that still goes on: it may outlast its token, but not
-  ///   the token's key. `nil` is now.
+  /// - Parameter start: The time when a reply began that is still in progress: it may outlast its
+  ///   token, but not the token's key. `nil` is now.
   package func admit(
     header: String?, hub name: String, host: String?, path: String, publicNames: [String] = [],
     since start: Date? = nil
@@ -46,13 +45,13 @@ extension HubService {
     return Admission(hub: hub, caller: .policy(proof.signer.policy))
   }
 
-  /// Decides whether a request may manage hubs (docs/protocol/rest.md, section 2, rows 25 to 29).
+  /// Authorizes a request to manage hubs (docs/protocol/rest.md, section 2, rows 25 to 29).
   ///
   /// - Parameters:
   ///   - hub: `nil` for the list of all.
-  ///   - ofNamespace: Only a policy of the namespace will do.
-  /// - Returns: The hub, disabled or not, `nil` when there is none of that name; and who asks.
-  /// - Throws: 401 for a token that does not hold or lacks Manage.
+  ///   - ofNamespace: Whether the policy must be one of the namespace.
+  /// - Returns: The hub, disabled or not, `nil` when there is none with that name; and the caller.
+  /// - Throws: 401 for a token that is invalid or lacks Manage.
   package func authorizeManagement(
     header: String?, hub: String?, host: String?, path: String, publicNames: [String] = [],
     ofNamespace: Bool
@@ -64,12 +63,11 @@ extension HubService {
     return (proof.entry?.hub, .policy(proof.signer.policy))
   }
 
-  /// Who has signed a token, as far as that can be told at once: from a directory that is fresh in
-  /// memory.
+  /// The signer of a token, if it can be determined immediately from a fresh directory in memory.
   /// - Parameter header: The value of `Authorization`; `nil` when there is none.
-  /// - Returns: Hub and policy; `nil` where only
-  ///   ``admit(header:hub:host:path:publicNames:since:)`` can tell.
-  /// - Throws: What is wrong with the token.
+  /// - Returns: Hub and policy; `nil` if only ``admit(header:hub:host:path:publicNames:since:)``
+  ///   can determine it.
+  /// - Throws: The fault of the token.
   package func signer(ofHeader header: String?, hub name: String) throws(HubFailure) -> String? {
     guard let header else { throw .missingToken }
     guard let token = try? SharedAccessSignature(parsing: header) else { throw .malformedToken }
@@ -88,7 +86,7 @@ extension HubService {
       token.isSigned(with: $0.primaryKey) || token.isSigned(with: $0.secondaryKey)
     }
     guard let signer else {
-      // An unknown name may have been made by another process just now.
+      // A name that is unknown here may have just been created by another process.
       if entry == nil || policies.isEmpty, !isExpired { return nil }
       throw .unsigned(by: token.keyName, for: name)
     }
@@ -101,7 +99,7 @@ extension HubService {
     let hub: String
     let host: String?
     let path: String
-    /// When the token has to be valid; `nil` is now.
+    /// The time at which the token must be valid; `nil` is now.
     let time: Date?
   }
 
@@ -110,7 +108,7 @@ extension HubService {
     let isOfNamespace: Bool
   }
 
-  /// Checks a token, and says with which policy it was made.
+  /// Verifies a token, and returns the policy that signed it.
   private func proof(
     of call: TokenCall, publicNames: [String]
   ) async throws(HubFailure) -> (entry: HubSnapshot.Entry?, signer: Signer) {
@@ -131,7 +129,7 @@ extension HubService {
     return (entry, signer)
   }
 
-  /// The policies a token may have been made with: the hub's come before the namespace's.
+  /// The policies that may have signed a token: the hub's come before the namespace's.
   private func policies(
     named names: [String], hub: String
   ) async throws(HubFailure) -> (HubSnapshot.Entry?, [Signer]) {
@@ -144,14 +142,14 @@ extension HubService {
     return try await answering {
       let found = find(in: try await directory.snapshot())
       if found.0 != nil, !found.1.isEmpty { return found }
-      // Another process may just have made it.
+      // Another process may just have created it.
       return find(in: try await directory.refresh())
     }
   }
 }
 
 extension AccessRights {
-  /// Whether a policy with these rights may do what needs that right.
+  /// Whether a policy with these rights permits operations that need that right.
   func grants(_ right: AccessRights) -> Bool { contains(.manage) || isSuperset(of: right) }
 }
 
@@ -165,7 +163,7 @@ extension HubFailure {
     status: 401,
     message: "MalformedToken: The credentials contained in the authorization header are not in "
       + "the WRAP format.")
-  /// 401: no policy of that name, or none of its keys has made this signature.
+  /// 401: there is no policy with that name, or none of its keys has made this signature.
   package static let invalidSignature = HubFailure(
     status: 401, message: "InvalidSignature: The token has an invalid signature.")
   fileprivate static func unsigned(by policy: String, for hub: String) -> HubFailure {
@@ -173,7 +171,7 @@ extension HubFailure {
     return .invalidSignature.hinting(
       "No key of a policy '\(policy)' made this signature for \(place).")
   }
-  /// 401: the token was good until some moment in the past. The service says no more either.
+  /// 401: the token has expired. The original service also gives no further details.
   package static let expiredToken = HubFailure(status: 401, message: "ExpiredToken: ")
   fileprivate static func expired(_ token: SharedAccessSignature, at now: Date) -> HubFailure {
     .expiredToken.hinting(
@@ -185,7 +183,7 @@ extension HubFailure {
     status: 401,
     message: "InvalidAudience: The authorization header contains a token with a wrong audience.")
 
-  /// 401: hubs are managed with the right Manage only.
+  /// 401: managing hubs requires the right Manage.
   package static let manageClaim = HubFailure(
     status: 401, message: "Manage claim is required for this operation.")
 
@@ -195,11 +193,12 @@ extension HubFailure {
 }
 
 extension HubService {
-  /// Makes a token for one resource of a hub, for those who could make it themselves.
+  /// Creates a token for one resource of a hub, for callers who could create it themselves.
   ///
   /// - Parameters:
-  ///   - resource: The absolute address that the token opens.
-  ///   - right: What the token is for; it is signed with a policy that has as little else as can be.
+  ///   - resource: The absolute address that the token grants access to.
+  ///   - right: The right that the token needs; it is signed with the policy that has the fewest
+  ///     other rights.
   ///   - lifetime: In seconds.
   /// - Returns: `nil` when neither hub nor namespace has a policy with that right.
   package func token(

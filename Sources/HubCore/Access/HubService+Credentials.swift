@@ -9,9 +9,8 @@ extension HubService {
       .sorted { $0.platform.rawValue < $1.platform.rawValue }
   }
 
-  /// Sets or replaces the credential of a platform, once the platform's gateway has read it and
-  /// found nothing missing.
-  /// - Throws: 400 with what is wrong with the credential, 404 when there is no such hub.
+  /// Sets or replaces the credential of a platform, after the platform's gateway has validated it.
+  /// - Throws: 400 with the fault of the credential, 404 when there is no such hub.
   package func setCredential(
     _ credential: PushCredential, hub name: String, checkedBy gateways: any GatewayDirectory
   ) async throws(HubFailure) {
@@ -60,7 +59,7 @@ extension HubService {
   }
 
   /// Tries the credential of a platform at its push service.
-  /// - Throws: 404 when the hub has none, 429 for too many in a minute.
+  /// - Throws: 404 when the hub has none, 429 for too many attempts in a minute.
   package func probeCredential(
     of platform: PushPlatform, hub: Hub
   ) async throws(HubFailure) -> CredentialProbe {
@@ -84,7 +83,7 @@ extension HubService {
 }
 
 extension PushCredential {
-  /// What proves who the hub is, in a word or two.
+  /// The kind of authentication, in a word or two.
   package var kind: String {
     if platform == .wns, self["TenantId"] != nil { return "Entra secret" }
     if let certificate = platform.traits.certificate, self[certificate] != nil {
@@ -93,13 +92,13 @@ extension PushCredential {
     return platform.traits.secret
   }
 
-  /// What names the app at its push service, none of which is secret.
+  /// The identifier of the app at its push service, which is not secret.
   package var app: String? {
     ["AppName", "ProjectId", "VapidPublicKey", "PackageSid", "ClientId", "BaiduApiKey"]
       .lazy.compactMap { self[$0] }.first
   }
 
-  /// Where it leads, if it says so.
+  /// The endpoint, if the credential names one.
   package var endpoint: String? {
     ["Endpoint", "SendUrlTemplate", "BaiduEndPoint", "WindowsLiveEndpoint"]
       .lazy.compactMap { self[$0] }.first

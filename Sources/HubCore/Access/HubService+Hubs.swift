@@ -2,9 +2,9 @@ package import Foundation
 import NotificationHubs
 
 extension HubService {
-  /// The longest hub name, in characters (docs/protocol/rest.md, section 1.1).
+  /// Maximum length of a hub's name, in characters (docs/protocol/rest.md, section 1.1).
   package static let hubNameLimit = 260
-  /// The shortest life of a registration, in seconds: one day (docs/protocol/rest.md, section 9).
+  /// Minimum lifetime of a registration, in seconds: one day (docs/protocol/rest.md, section 9).
   package static let minimumRegistrationTTL: TimeInterval = 86_400
 
   /// All hubs in the order of their creation.
@@ -19,11 +19,11 @@ extension HubService {
   }
 
   /// Creates a hub with `DefaultListenSharedAccessSignature`, `DefaultFullSharedAccessSignature`
-  /// and the given policies, which may also stand in for those two. Where there is no room for the
-  /// defaults, only the given ones are made.
+  /// and the given policies, which may also replace those two. If the defaults would exceed the
+  /// limit, only the given ones are created.
   ///
-  /// - Throws: 400 for what is not allowed, or for a credential that cannot work; 409 when there
-  ///   is such a hub.
+  /// - Throws: 400 for values that are not allowed, or for a credential that cannot work; 409 when
+  ///   the hub exists.
   package func createHub(
     named name: String, _ change: HubChange
   ) async throws(HubFailure) -> Hub {
@@ -37,7 +37,7 @@ extension HubService {
     let now = clock.now()
     let given = try change.policies(present: [], at: now, random: random) ?? []
     let all = try defaultPolicies(beside: given, at: now) + given
-    // Hub 0 is none: a gateway that is made for the check serves nobody.
+    // Hub 0 does not exist: a gateway made for the check serves nobody.
     try await check(change.credentials, hub: 0)
     let contents = HubContents(
       registrationTTL: change.registrationTTL, isDisabled: change.isDisabled,
@@ -45,8 +45,8 @@ extension HubService {
     return try await changing { try await store.createHub(named: name, contents, at: now) }
   }
 
-  /// The policies that a new hub gets beside those that its owner wants; none when they would not
-  /// all find room.
+  /// The default policies that a new hub gets in addition to the given ones; none if they would not
+  /// all fit.
   private func defaultPolicies(
     beside given: [AccessPolicy], at now: Date
   ) throws(HubFailure) -> [AccessPolicy] {
@@ -75,10 +75,10 @@ extension HubService {
       named: name, HubChange(registrationTTL: registrationTTL, policies: policies))
   }
 
-  /// Replaces the description of a hub; its devices stay.
+  /// Replaces the description of a hub; its devices are kept.
   ///
-  /// - Throws: 400 for what is not allowed, or for a credential that cannot work; 404 when there is
-  ///   no such hub.
+  /// - Throws: 400 for values that are not allowed, or for a credential that cannot work; 404 when
+  ///   there is no such hub.
   package func updateHub(
     named name: String, _ change: HubChange
   ) async throws(HubFailure) -> Hub {
@@ -95,7 +95,7 @@ extension HubService {
     return try await changing { try await store.updateHub(hub.id, contents, at: now) }
   }
 
-  /// Credentials of platforms that this build has no gateway for are taken as they are.
+  /// Credentials of platforms without a gateway in this build are accepted without validation.
   private func check(
     _ credentials: [PushCredential]?, hub: Hub.ID
   ) async throws(HubFailure) {
@@ -120,7 +120,7 @@ extension HubService {
     guard wasThere else { throw .noHub }
   }
 
-  /// Runs a change of hubs, policies or credentials and makes it known to this process at once.
+  /// Runs a change of hubs, policies or credentials and refreshes this process's directory at once.
   func changing<Value>(_ work: () async throws -> Value) async throws(HubFailure) -> Value {
     try await answering {
       let value = try await work()

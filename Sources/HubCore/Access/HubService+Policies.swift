@@ -1,5 +1,5 @@
 extension HubService {
-  /// Which of a policy's two keys.
+  /// One of a policy's two keys.
   package enum KeySlot: String, CaseIterable, Sendable {
     case primary
     case secondary
@@ -21,7 +21,8 @@ extension HubService {
   }
 
   /// Creates a policy; keys that are not given are random.
-  /// - Throws: 400 for what is not allowed, 404 for a missing hub, 409 when there is such a policy.
+  /// - Throws: 400 for values that are not allowed, 404 for a missing hub, 409 when the policy
+  ///   exists.
   package func createPolicy(
     named name: String, rights: AccessRights, hub: String?, primaryKey: String? = nil,
     secondaryKey: String? = nil
@@ -52,8 +53,8 @@ extension HubService {
     guard wasThere else { throw .noPolicy(name) }
   }
 
-  /// Replaces one key of a policy by a random one. Tokens made with it stop working; those of the
-  /// other key go on, so that clients can move over between two rotations.
+  /// Replaces one key of a policy with a random one. Tokens signed with it become invalid; those of
+  /// the other key stay valid, so that clients can switch between two rotations.
   /// - Throws: 404 when there is no such hub or policy.
   package func rotateKey(
     _ slot: KeySlot, ofPolicy name: String, hub: String?
@@ -70,7 +71,8 @@ extension HubService {
     return changed
   }
 
-  /// The namespace's `RootManageSharedAccessKey`; made when it is missing, as on the first start.
+  /// The namespace's `RootManageSharedAccessKey`; created when it is missing, as on the first
+  /// start.
   package func rootPolicy() async throws(HubFailure) -> AccessPolicy {
     let present = try await policies(hub: nil).first { $0.name == AccessPolicy.rootName }
     if let present { return present }

@@ -2,8 +2,8 @@ package import Foundation
 import NotificationHubs
 import Synchronization
 
-/// A line of the activity log while its action is under way. A send keeps it in the transaction
-/// that accepts the notification; what has not been kept when the reply is known is kept then.
+/// An entry of the activity log while its action is in progress. A send stores it in the
+/// transaction that accepts the notification; any other entry is stored when the reply is known.
 package final class ActivityNote: Sendable {
   private struct State {
     var action: String
@@ -18,7 +18,7 @@ package final class ActivityNote: Sendable {
   private let time: Date
   private let state: Mutex<State>
 
-  /// - Parameter hub: 0 for the namespace, and for a hub that is only being made.
+  /// - Parameter hub: 0 for the namespace, and for a hub that is being created.
   package init(
     _ action: String, of object: String? = nil, hub: Hub.ID, named hubName: String?,
     by caller: Caller, from address: String, at time: Date
@@ -31,7 +31,7 @@ package final class ActivityNote: Sendable {
     state = Mutex(State(action: action, object: object))
   }
 
-  /// Says more exactly what is done, or to what.
+  /// Specifies the action or its object more exactly.
   package func refine(action: String? = nil, object: String? = nil) {
     state.withLock { state in
       if let action { state.action = action }
@@ -39,10 +39,10 @@ package final class ActivityNote: Sendable {
     }
   }
 
-  /// Does not say to what.
+  /// Removes the object.
   package func hideObject() { state.withLock { $0.object = nil } }
 
-  /// It is kept already, or nothing was done that the log should tell.
+  /// Notes that it is already stored, or that nothing was done that the log should contain.
   package func settle() { state.withLock { $0.isSettled = true } }
 
   package var isSettled: Bool { state.withLock { $0.isSettled } }
@@ -57,6 +57,6 @@ package final class ActivityNote: Sendable {
         status: status))
   }
 
-  /// Ids are shorter; what a path holds need not be one.
+  /// Ids are shorter, but a path need not contain an id.
   private static let longestObject = 300
 }

@@ -2,7 +2,7 @@ import Foundation
 package import NotificationHubs
 
 extension HubService {
-  /// The activity log, the newest lines first.
+  /// The activity log, the newest entries first.
   ///
   /// - Parameter hub: `nil` for the whole namespace.
   /// - Throws: ``HubFailure``: 503 when the store cannot answer.
@@ -14,15 +14,15 @@ extension HubService {
     }
   }
 
-  /// Keeps what a note tells, unless it is settled.
+  /// Stores a note as a log entry, unless it is settled.
   ///
-  /// - Parameter status: What the action ended with.
-  /// - Throws: ``HubFailure``; what was done is done all the same.
+  /// - Parameter status: The HTTP status of the action.
+  /// - Throws: ``HubFailure``; the action itself remains done.
   package func keep(_ note: ActivityNote, status: Int) async throws(HubFailure) {
     guard !note.isSettled else { return }
     var hub = note.hub
     try await answering {
-      // One that has been made meanwhile.
+      // The hub may have been created meanwhile.
       if hub == 0, let name = note.hubName, (200...299).contains(status) {
         hub = try await store.hub(named: name)?.id ?? 0
       }

@@ -1,7 +1,7 @@
 package import Foundation
 package import NotificationHubs
 
-/// Which registrations a notification reaches (docs/protocol/rest.md, section 5.9).
+/// The registrations that a notification reaches (docs/protocol/rest.md, section 5.9).
 package struct AudienceQuery: Hashable, Sendable {
   /// The kind of registrations that a send addresses.
   package enum Kind: Hashable, Sendable {
@@ -15,10 +15,10 @@ package struct AudienceQuery: Hashable, Sendable {
   package var kind: Kind
   /// `nil` reaches every registration of the kind.
   package var expression: TagExpression?
-  /// Registrations that have expired by then are left out.
+  /// Registrations that have expired by then are excluded.
   package var asOf: Date
-  /// Whose audience it is: a target is a duplicate only of one that was in it from the start. `nil`
-  /// for a question about the hub as it is now.
+  /// The notification of the audience: a target is a duplicate only of one that was in the audience
+  /// from the start. `nil` for a query about the current state of the hub.
   package var notification: NotificationID?
   /// The part of the audience that is read; see ``WorkLease/part``.
   package var part = 0

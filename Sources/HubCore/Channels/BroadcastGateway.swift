@@ -2,9 +2,8 @@ package import NotificationHubs
 
 /// Our client of APNs' broadcast channels under one credential.
 ///
-/// Every call is one request, tried again at once only where that can do no harm: with a fresh
-/// token, over another connection what was not processed, and after a short pause what APNs put
-/// off.
+/// Every call is one request, retried at once only where that is harmless: with a fresh token, over
+/// another connection if it was not processed, and after a short pause if APNs deferred it.
 package protocol BroadcastGateway: Sendable {
   func createChannel(
     _ storage: BroadcastChannel.Storage
@@ -16,13 +15,13 @@ package protocol BroadcastGateway: Sendable {
   func send(
     _ message: BroadcastMessage, to channel: String
   ) async throws(BroadcastRefusal) -> BroadcastReceipt
-  /// Ends the connections; what is in flight is answered as unreachable.
+  /// Closes the connections; requests in flight get `unavailable` as their result.
   func close() async
 }
 
-/// What goes to all who follow a channel.
+/// A message to all subscribers of a channel.
 package struct BroadcastMessage: Hashable, Sendable {
-  /// The most bytes of a payload
+  /// Maximum size of a payload in bytes
   /// (https://developer.apple.com/documentation/usernotifications/sending-broadcast-push-notification-requests-to-apns).
   package static let payloadLimit = 5120
 
@@ -40,25 +39,25 @@ package struct BroadcastMessage: Hashable, Sendable {
   }
 }
 
-/// Why APNs did not do what was asked of a channel.
+/// The reason that APNs has refused a channel operation.
 package struct BroadcastRefusal: Error, Hashable {
   package enum Kind: Hashable, Sendable {
-    /// No such channel in this app and environment.
+    /// There is no such channel in this app and environment.
     case unknownChannel
-    /// The request itself is wrong.
+    /// The request itself is invalid.
     case badRequest
     case tooLarge
-    /// The app has as many channels as it may have.
+    /// The app has its maximum number of channels.
     case limitReached
-    /// APNs does not let the credential, or the app, do this.
+    /// APNs does not permit this for the credential, or the app.
     case notAllowed
     case throttled
-    /// No answer, or one that says to try later.
+    /// No reply, or one that asks to retry later.
     case unavailable
   }
 
   package let kind: Kind
-  /// APNs' own word, or the transport's; never a secret.
+  /// APNs' own reason, or the transport's; never a secret.
   package let reason: String
   /// In seconds.
   package let retryAfter: Int32?

@@ -2,11 +2,10 @@ package import NotificationHubs
 import Wire
 
 /// Broadcast channels of APNs (`docs/extensions.md`). Each call is one request to APNs, and its
-/// reply says what APNs said: the hub keeps nothing about channels.
+/// reply forwards APNs' reply: the hub stores nothing about channels.
 extension HubService {
   /// - Parameter body: `{"storage":"none"}` or `{"storage":"latest"}`.
-  /// - Throws: ``HubFailure``: 400 for a body that says something else; the others as in
-  ///   ``failure(_:)``.
+  /// - Throws: ``HubFailure``: 400 for any other body; the others as in ``failure(_:)``.
   package func createChannel(
     hub: Hub, body: [UInt8]
   ) async throws(HubFailure) -> BroadcastChannel {
@@ -40,12 +39,11 @@ extension HubService {
     }
   }
 
-  /// Sends a payload to all who follow a channel.
+  /// Sends a payload to all subscribers of a channel.
   ///
   /// - Parameter headers: All header fields of the request; `apns-expiration` (Unix seconds;
-  ///   without it 0, try once) and `apns-priority` (1, 5 or 10; without it 10) count.
-  /// - Throws: ``HubFailure``: 400 or 413 for what is wrong with the request; the others as in
-  ///   ``failure(_:)``.
+  ///   without it 0, try once) and `apns-priority` (1, 5 or 10; without it 10) are used.
+  /// - Throws: ``HubFailure``: 400 or 413 for an invalid request; the others as in ``failure(_:)``.
   package func broadcast(
     hub: Hub, channel id: String, headers: some Sequence<(name: String, value: String)>,
     body: [UInt8]
@@ -95,8 +93,8 @@ extension HubService {
     }
   }
 
-  /// What a client is told. What only the hub's keeper can mend is 409, which no client tries
-  /// again.
+  /// The error for the client. A fault that only the hub's owner can fix is 409, which no client
+  /// retries.
   static func failure(_ refusal: BroadcastRefusal) -> HubFailure {
     let reason = refusal.reason
     let wait = refusal.retryAfter.map { Int($0) } ?? 5

@@ -1,13 +1,13 @@
 import Foundation
 package import NotificationHubs
 
-/// What Belfry offers about devices beyond the original (`docs/extensions.md`).
+/// Belfry's extensions of the original service about devices (`docs/extensions.md`).
 extension HubService {
-  /// The most pages of the store, each a stretch of its own, that are read for one page of a list.
+  /// Maximum number of the store's pages that are read for one page of a list.
   static let stretches = 20
 
-  /// The next installations of a list. The store looks for rare ones by stretches; the page is
-  /// filled from the next ones, as far as one request may take.
+  /// The next installations of a list. The store searches for rare ones in slices; the page is
+  /// filled from several, within the limit of one request.
   ///
   /// - Parameters:
   ///   - filter: Its ``InstallationFilter/asOf`` is set here.
@@ -38,13 +38,13 @@ extension HubService {
     }
   }
 
-  /// The most registrations, and the most installations, that a search by handle returns.
+  /// Maximum number of registrations, and of installations, that a search by handle returns.
   private static let searchLimit = 1_000
 
   /// The registrations and installations that a handle belongs to.
   ///
   /// - Parameter handle: A token, a channel's address, an endpoint or the JSON of a subscription.
-  /// - Throws: 400 for what can be no handle.
+  /// - Throws: 400 for a text that cannot be a handle.
   package func devices(
     hub: Hub, handle: String
   ) async throws(HubFailure) -> FoundDevices {
@@ -64,11 +64,11 @@ extension HubService {
     }
   }
 
-  /// Counts whom a send to this expression would reach now; nothing is sent.
+  /// Counts the devices that a send to this expression would reach now; nothing is sent.
   ///
   /// - Parameter tags: The expression as a send's header has it; `nil` for everyone.
-  /// - Throws: ``HubFailure``: 400 for an expression that a send would be refused for, too, an
-  ///   empty one included.
+  /// - Throws: ``HubFailure``: 400 for an expression that a send would also be refused for,
+  ///   including an empty one.
   package func audienceCount(
     hub: Hub, tags: String?
   ) async throws(HubFailure) -> AudienceCount {
@@ -96,10 +96,10 @@ extension HubService {
     }
   }
 
-  /// Forgets a user: installations and what is kept about them, and every notification, sent or
-  /// scheduled, that was for this user alone. May be repeated.
+  /// Forgets a user: installations and everything stored about them, and every notification, sent
+  /// or scheduled, that was for this user alone. May be repeated.
   ///
-  /// What is being delivered at this moment may still arrive.
+  /// Pushes that are being delivered at this moment may still arrive.
   package func eraseUser(hub: Hub, userID: String) async throws(HubFailure) -> UserErasure {
     guard Tag.user(userID).isValid else {
       throw HubFailure(
@@ -111,19 +111,20 @@ extension HubService {
     return erasure
   }
 
-  // MARK: What push services have called dead
+  // MARK: Registrations removed because of push services' reports
 
-  /// How many removed registrations one call brings back, about; some tenths of a second's work.
+  /// Approximate number of removed registrations that one call restores: some tenths of a second of
+  /// work.
   private static let restorationLimit = 5_000
 
-  /// What was removed on the word of a push service and can be brought back, by hour.
+  /// Restorable registrations that were removed because of push services' reports, by hour.
   package func removedDevices(
     hub: Hub, _ wave: RemovalWave
   ) async throws(HubFailure) -> RemovedDevices {
     RemovedDevices(try await answering { try await store.removals(wave, hub: hub.id) })
   }
 
-  /// Brings some of it back, unless an app has registered again meanwhile.
+  /// Restores some of them, unless an app has registered again meanwhile.
   package func restoreDevices(
     hub: Hub, _ wave: RemovalWave
   ) async throws(HubFailure) -> DeviceRestoration {
@@ -132,7 +133,7 @@ extension HubService {
       var total = DeviceRestoration()
       var looked = 0
       while looked < Self.restorationLimit {
-        // Small transactions, so that others' writes get their turn.
+        // Small transactions, so that other writes get their turn.
         let part = try await store.restoreRemoved(wave, hub: hub.id, asOf: now, limit: 200)
         total.restored += part.restored
         total.superseded += part.superseded

@@ -5,9 +5,9 @@ extension HubService {
   /// Creates or replaces an installation (docs/protocol/rest.md, section 4.2).
   ///
   /// - Parameters:
-  ///   - id: From the path, decoded.
+  ///   - id: The id from the path, decoded.
   ///   - body: The request's JSON.
-  /// - Throws: 400 with a line for each fault; nothing is written then.
+  /// - Throws: 400 with a line for each fault; nothing is written in this case.
   package func putInstallation(
     hub: Hub, id: String, body: [UInt8]
   ) async throws(HubFailure) {
@@ -15,7 +15,7 @@ extension HubService {
     let (installation, drafts) = try await reading(body) {
       let installation = try checked(hub: hub, at: now) { () throws(WireFormatError) in
         var installation = try Installation.decode(body, id: id)
-        // The hub alone knows the push service's answers about the channel.
+        // Only the hub knows the push service's replies about the channel.
         installation.pushChannelExpired = false
         for tile in installation.secondaryTiles.keys {
           installation.secondaryTiles[tile]?.pushChannelExpired = false
@@ -39,7 +39,7 @@ extension HubService {
 
   /// Changes an installation by a list of operations, all or none (docs/protocol/rest.md,
   /// section 4.4).
-  /// - Throws: 400 for operations that are not understood or whose result is not allowed, 404.
+  /// - Throws: 400 for operations that are malformed or whose result is not allowed, 404.
   package func patchInstallation(
     hub: Hub, id: String, body: [UInt8]
   ) async throws(HubFailure) {
@@ -52,7 +52,7 @@ extension HubService {
     let wasThere = try await answering {
       try await store.updateInstallation(id, hub: hub.id, at: now) { present in
         guard !present.isOver(at: now) else { throw HubFailure.noInstallation }
-        // One that had more before may go on to have them.
+        // An installation that already exceeds the limit may stay at its number.
         let tagLimit = present.tagCount(above: limits.tagsPerInstallation)
         let changed = try checked(
           hub: hub, at: now, tagLimit: tagLimit
@@ -66,12 +66,12 @@ extension HubService {
     guard wasThere else { throw .noInstallation }
   }
 
-  /// Forgets an installation; also fine when there is none (docs/protocol/rest.md, section 4.5).
+  /// Forgets an installation; succeeds even if there is none (docs/protocol/rest.md, section 4.5).
   package func deleteInstallation(hub: Hub, id: String) async throws(HubFailure) {
     _ = try await answering { try await store.deleteInstallation(id, hub: hub.id) }
   }
 
-  /// The installation in the form in which it is kept, with every fault in one answer.
+  /// The installation in its stored form, or an error with every fault.
   private func checked(
     hub: Hub, at now: Date, tagLimit: Int? = nil, _ make: () throws(WireFormatError) -> Installation
   ) throws(HubFailure) -> Installation {
@@ -91,7 +91,7 @@ extension HubService {
 }
 
 extension Installation {
-  /// Its time is over; the hub no longer knows it.
+  /// Whether it has expired, so that the hub no longer knows it.
   fileprivate func isOver(at now: Date) -> Bool { expirationTime.map { $0 <= now } ?? false }
 }
 

@@ -1,11 +1,11 @@
 package import NotificationHubs
 
 extension Installation {
-  /// What is stored to be sent to, exactly as docs/protocol/rest.md, section 4.6 says: one native
-  /// registration and one for each template, in the order of their names; the same for each
-  /// secondary tile.
+  /// The registrations that are derived from it, exactly as docs/protocol/rest.md, section 4.6
+  /// specifies: one native registration and one for each template, in the order of their names; the
+  /// same for each secondary tile.
   ///
-  /// A channel that the push service has reported dead has no registrations until the app brings a
+  /// A channel that the push service has reported dead has no registrations until the app sends a
   /// new one, so that no patch revives it.
   package var registrationDrafts: [RegistrationDraft] {
     var implicit = [Tag.installation(installationID)]
@@ -33,7 +33,7 @@ extension Installation {
     return [native]
       + templates.sorted { $0.key < $1.key }.map { name, template in
         var draft = native
-        // The tags stand in the registration; without them equal templates are stored once.
+        // The tags are in the registration; without them equal templates are stored once.
         var shared = template
         shared.tags = []
         draft.kind = .template(shared, name: name)
@@ -42,9 +42,9 @@ extension Installation {
       }
   }
 
-  /// Without the second and later spellings of a tag.
+  /// Removes repeated spellings of a tag.
   private static func unique(_ tags: [Tag]) -> [Tag] {
-    // At most some sixty: looking through them is faster than hashing.
+    // There are at most some sixty: a linear search is faster than hashing.
     var seen: [String] = []
     seen.reserveCapacity(tags.count)
     return tags.filter { tag in

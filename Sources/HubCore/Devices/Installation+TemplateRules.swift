@@ -1,22 +1,23 @@
 import NotificationHubs
 import Wire
 
-/// The rules that need the template language or a URI reader (docs/protocol/rest.md, sections 3.11
-/// and 4.2); the vocabulary's own are in ``NotificationHubs``.
+/// The rules that need the template language or a URI parser (docs/protocol/rest.md, sections 3.11
+/// and 4.2); the others are in ``NotificationHubs``.
 extension Installation {
-  /// The most templates, those of secondary tiles included; each is a registration of its own.
+  /// Maximum number of templates, including those of secondary tiles; each is a registration of its
+  /// own.
   static let templateLimit = 100
 
-  /// The most bytes of all names and values of the push variables, as many as a message may have:
-  /// each template's registration holds a copy.
+  /// Maximum size of all names and values of the push variables in bytes, the same as for a
+  /// message: each template's registration contains a copy.
   static let variablesLimit = NotificationRequest.maxBodyBytes
 
-  /// How many different tags it has, those of its templates and tiles included, if that is more
-  /// than `limit`. A template's name, which the hub adds to its tags, does not count.
+  /// Number of different tags, including those of its templates and tiles, if it exceeds `limit`. A
+  /// template's name, which the hub adds to its tags, does not count.
   func tagCount(above limit: Int) -> Int? {
     let templates = Array(templates) + secondaryTiles.values.flatMap { Array($0.templates) }
     let own = tags + secondaryTiles.values.flatMap(\.tags)
-    // With repeats: comparing tags takes longer.
+    // Repeats included, because comparing tags takes longer.
     guard templates.reduce(own.count, { $0 + $1.value.tags.count }) > limit else { return nil }
     var all = Set(own)
     for (name, template) in templates {
@@ -28,7 +29,7 @@ extension Installation {
 
   /// One line for each fault.
   ///
-  /// - Parameter tagLimit: The most different tags.
+  /// - Parameter tagLimit: Maximum number of different tags.
   func hubFaults(tagLimit: Int) -> [String] {
     var faults: [String] = []
     if let count = tagCount(above: tagLimit) {
@@ -69,11 +70,11 @@ extension Installation {
 }
 
 extension PushTemplate {
-  /// What a hub cannot take of a template: expressions that do not read, more headers than a send
-  /// may have, and on Apple's platform header values and expiries that never can be sent. One line
-  /// for each fault.
+  /// The faults of a template for which a hub refuses it: malformed expressions, more headers than
+  /// a send may have, and on Apple's platform header values and expiries that can never be sent.
+  /// One line for each fault.
   ///
-  /// - Parameter name: What to call the template.
+  /// - Parameter name: The name of the template in the faults.
   func hubFaults(on platform: PushPlatform, named name: String) -> [String] {
     var faults = CompiledTemplate.faults(in: self).map { "The \(name) is invalid: \($0)." }
     if headers.count > PassThroughHeaders.maxCount {

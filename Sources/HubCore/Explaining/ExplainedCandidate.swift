@@ -1,7 +1,7 @@
 import Foundation
 import NotificationHubs
 
-/// What the explanation says about one registration.
+/// The part of the explanation about one registration.
 extension Explainer {
   func candidate(_ registration: StoredRegistration) -> Explanation.Candidate {
     let draft = registration.draft
@@ -42,14 +42,14 @@ extension Explainer {
     return candidate
   }
 
-  /// A registration that has gone since, of which only the outcome is left.
+  /// A registration that was deleted since, of which only the outcome is left.
   func goneCandidate(_ kept: KeptOutcome) -> Explanation.Candidate {
     var candidate = Explanation.Candidate(
       registrationID: kept.registrationID, platform: kept.platform,
-      // Its template's name went with it.
+      // Its template's name was deleted with it.
       template: record.request.format == .template ? "" : nil, verdict: .failed, text: "",
       facts: [Fact("registration", false, "The registration has been removed since.")])
-    // Which template it had is not known any more.
+    // The template that it had is unknown.
     if let platform = kept.platform, let handle = kept.handle, record.request.format != .template {
       candidate.pushID = seed.id(for: handle.utf8, platform: platform).uuidText
     }
@@ -209,9 +209,10 @@ extension RegistrationDraft {
 
 extension NotificationExplanation.Term {
   /// The value of an expression, and of all its parts, for a device with these tags.
+  /// Evaluates an expression, and all its parts, for a device with these tags.
   ///
-  /// The depth is that of the expression, which its parser bounds. A run of equal operators is told
-  /// as one list.
+  /// The depth is that of the expression, which its parser limits. A run of equal operators is
+  /// shown as one list.
   init(_ expression: TagExpression, tags: Set<Tag>) {
     let parts: [TagExpression] =
       switch expression {
@@ -227,8 +228,8 @@ extension NotificationExplanation.Term {
       parts: parts.map { Self($0, tags: tags) })
   }
 
-  /// The operands of a run of one operator from left to right; without recursion, since the run may
-  /// be long.
+  /// The operands of a run of one operator from left to right; without recursion, because the run
+  /// may be long.
   private static func operands(
     of expression: TagExpression,
     _ split: (TagExpression) -> (TagExpression, TagExpression)?
@@ -246,11 +247,12 @@ extension NotificationExplanation.Term {
     return operands
   }
 
-  /// The tags that decide: of a false conjunction its false parts, and so on.
+  /// The tags that determine the value: for a false conjunction those of its false parts, and so
+  /// on.
   var culprits: [String] {
     if parts.isEmpty { return [text] }
     let deciding = parts.filter { $0.holds == holds }
-    // Under a negation it is the part's own value that decides.
+    // Under a negation the part's own value determines it.
     return (deciding.isEmpty ? parts : deciding).flatMap(\.culprits)
   }
 }

@@ -2,7 +2,7 @@ import Foundation
 import NotificationHubs
 import Wire
 
-/// Draws the conclusions. Pure: everything that it says follows from ``ExplainedFacts``.
+/// Draws the conclusions. A pure function of ``ExplainedFacts``.
 struct Explainer {
   typealias Explanation = NotificationExplanation
   typealias Fact = NotificationExplanation.Fact
@@ -33,17 +33,17 @@ struct Explainer {
 
   private func audienceCandidates() -> [Explanation.Candidate] {
     let known = Set(found.registrations.map(\.number))
-    // Those that the device had then and that have gone.
+    // Registrations that the device had then and that were deleted since.
     let gone = found.outcomes.values.filter { !known.contains($0.failure.registration) }
       .sorted { $0.failure.registration < $1.failure.registration }
-    // What decides first; those that the send did not mean at all come last.
+    // The decisive ones come first, those that the send did not address last.
     return (found.registrations.map(candidate) + gone.map(goneCandidate)).enumerated()
       .sorted { ($0.element.rank, $0.offset) < ($1.element.rank, $1.offset) }.map(\.element)
   }
 
   // MARK: Conclusion
 
-  /// The first that a registration has decides; the others only add to it.
+  /// The first verdict of a registration decides; the others only add to it.
   fileprivate static let order: [Verdict] = [
     .delivered, .failed, .retrying, .waiting, .duplicate, .scheduled, .canceled, .unknown,
     .expired, .tooLate, .tagsDiffer, .notAddressed,
@@ -88,7 +88,7 @@ struct Explainer {
     }
   }
 
-  // MARK: Facts of the whole
+  // MARK: Facts about the notification
 
   private func notificationFacts() -> [Fact] {
     var facts: [Fact] = []
@@ -147,9 +147,9 @@ extension NotificationExplanation.Candidate {
   fileprivate var rank: Int { Explainer.order.firstIndex(of: verdict) ?? Explainer.order.count }
 }
 
-/// What became of a registration.
+/// The verdict on a registration.
 extension Explainer {
-  // MARK: By what is kept
+  // MARK: From stored outcomes
 
   func settle(
     _ candidate: inout Explanation.Candidate, _ kept: KeptOutcome, twin: StoredRegistration?
@@ -208,9 +208,9 @@ extension Explainer {
       "; after \(tries) the last answer was \(status)\(answer.reason ?? answer.outcome.name)."
   }
 
-  // MARK: By the rules
+  // MARK: From the rules
 
-  /// The verdict on a registration of which nothing is kept.
+  /// The verdict on a registration without a stored outcome.
   func judged(
     _ registration: StoredRegistration, isMatch: Bool, _ candidate: Explanation.Candidate
   ) -> (Verdict, String) {
@@ -252,7 +252,7 @@ extension Explainer {
 
   private var isOver: Bool { record.state.isFinal || record.isAudienceRead }
 
-  /// What is to be concluded when nothing is kept of a device that was addressed.
+  /// The conclusion when no outcome is stored for a device that was addressed.
   private func delivered(_ platform: PushPlatform) -> (Verdict, String) {
     let successes = record.counts.filter {
       $0.key.platform == platform && $0.key.outcome == .success
@@ -287,7 +287,7 @@ extension Explainer {
 }
 
 extension NotificationOutcome {
-  /// What an outcome means, and what can be done.
+  /// The meaning of an outcome, and the advice for it.
   var advice: String {
     switch self {
     case .expiredChannel, .badChannel:

@@ -5,15 +5,15 @@ package import NotificationHubs
 package enum ExplainedDevice: Hashable, Sendable {
   /// An installation's id.
   case installation(String)
-  /// What clients call a registration.
+  /// The id of a registration for clients.
   case registration(String)
 }
 
 extension HubService {
-  /// How many of a device's registrations are examined.
+  /// Maximum number of a device's registrations that are examined.
   private static let candidateLimit = 100
 
-  /// Tells why a device did or did not get a notification, from what is stored now.
+  /// Explains why a device did or did not get a notification, from the data stored now.
   ///
   /// - Throws: ``HubFailure``: 404 for a notification that this hub does not know, 503 when the
   ///   store cannot answer.
@@ -72,7 +72,7 @@ extension HubService {
     }
   }
 
-  /// When a registration was last written, or confirmed unchanged.
+  /// The time when a registration was last written, or confirmed unchanged.
   private func confirmation(of registration: StoredRegistration, hub: Hub) async throws -> Date? {
     let kind: AudienceQuery.Kind =
       registration.draft.kind == .native ? .native(registration.draft.platform) : .template
@@ -85,7 +85,7 @@ extension HubService {
     return Date(timeIntervalSince1970: Double(target.confirmedAt) / 1000)
   }
 
-  /// The registration that stood in for one that was left out.
+  /// The registration that received the push in place of a skipped one.
   private func twin(
     of registration: StoredRegistration, _ record: NotificationRecord, hub: Hub
   ) async throws -> StoredRegistration? {
@@ -101,7 +101,7 @@ extension HubService {
     }
   }
 
-  /// A direct send's targets are handles; the device's own is looked for among them.
+  /// Finds the device's handle among the targets of a direct send.
   private func readDirect(hub: Hub, into found: inout ExplainedFacts) async throws {
     let id = found.record.id
     let handles = Set(found.registrations.map(\.draft.channel.handle))
@@ -126,16 +126,16 @@ extension HubService {
   }
 }
 
-/// What an explanation rests on.
+/// The facts that an explanation is based on.
 struct ExplainedFacts {
   let record: NotificationRecord
   let now: Date
   var status = DispatchStatus()
-  /// Those for which the hub has a credential.
+  /// The platforms for which the hub has a credential.
   var platforms: Set<PushPlatform> = []
   var installation: Installation?
   var registrations: [StoredRegistration] = []
-  /// Of a direct send: those that name the device's handle.
+  /// For a direct send: the targets with the device's handle.
   var directTargets: [(registration: RegistrationID, handle: String)] = []
   var outcomes: [RegistrationID: KeptOutcome] = [:]
   var retries: [RegistrationID: Checkpoint.Retry] = [:]

@@ -2,10 +2,10 @@ import NotificationHubs
 
 /// Renders one notification for single devices, as delivery does.
 struct Renderer {
-  /// What is rendered, taken apart once.
+  /// The parsed form of a body to render.
   enum Form {
     case native
-    /// - Parameter isShared: The same for every device, whatever its push variables.
+    /// - Parameter isShared: Whether it is the same for every device, regardless of push variables.
     case template(CompiledTemplate, isShared: Bool)
     case broken(String)
 
@@ -32,8 +32,8 @@ struct Renderer {
     }
   }
 
-  /// - Returns: The push, and the properties that the template names and nobody has; `nil` for a
-  ///   template that cannot be used.
+  /// - Returns: The push, and the properties that the template uses and that have no value; `nil`
+  ///   for a template that cannot be used.
   func render(
     _ form: Form, pushVariables: [String: String], platform: PushPlatform
   ) -> (body: PushBody, missing: [String])? {
@@ -60,8 +60,8 @@ extension NotificationExplanation.Rendering {
 }
 
 extension PushBody {
-  /// Whether the push service is sure to refuse it for its size; the rule by which sends are
-  /// accepted.
+  /// Whether the push service will certainly refuse it because of its size; the same rule applies
+  /// when sends are accepted.
   func isTooLarge(for platform: PushPlatform) -> Bool {
     PayloadSize.excess(of: bytes, for: platform, headers: headers) != nil
   }

@@ -1,14 +1,14 @@
 package import Foundation
 package import NotificationHubs
 
-/// What push services have said about handles, as documents for the hub's owner
+/// Feedback from push services about handles, as documents for the hub's owner
 /// (docs/protocol/rest.md, section 6).
 extension HubService {
-  /// How long the address of a feedback container opens it, in seconds: 12 hours.
+  /// Lifetime of the token in a feedback container's address, in seconds: 12 hours.
   package static let feedbackAccess: TimeInterval = 12 * 3600
 
-  /// A token that opens the hub's feedback and nothing else, made with the first policy that may
-  /// manage the hub; it ends with the key it was made with, or after ``feedbackAccess``.
+  /// A token for the hub's feedback only, signed with the first policy that may manage the hub; it
+  /// expires with that policy's key, or after ``feedbackAccess``.
   ///
   /// - Parameter resource: The container's address without query.
   package func feedbackToken(

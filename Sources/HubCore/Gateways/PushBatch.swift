@@ -18,15 +18,15 @@ package struct PushID: Hashable, Sendable {
   }
 }
 
-/// One message as a push service gets it, shared by all requests that carry the same.
+/// One message in the form for a push service, shared by all requests that carry it.
 package struct PushBody: Sendable {
-  /// The payload as it travels.
+  /// The payload as transmitted.
   package var bytes: [UInt8]
   /// Headers for the push service, names in lower case: what the template sets, and what the
   /// sender's request sets where the template leaves it open. Evaluated; never empty values.
   package var headers: [String: String]
-  /// When the push service may give up, in seconds since 1970 (0: try once); `nil` when neither
-  /// template nor sender said.
+  /// The time after which the push service may give up, in seconds since 1970 (0: try once); `nil`
+  /// when neither template nor sender specified it.
   package var expiry: Int64?
 
   package init(bytes: [UInt8], headers: [String: String] = [:], expiry: Int64? = nil) {
@@ -36,16 +36,17 @@ package struct PushBody: Sendable {
   }
 }
 
-/// One push: which handle gets which body. Plain data; see ``Target``.
+/// One push: a handle and its body. Plain data; see ``Target``.
 package struct PushRequest: Sendable {
   package let id: PushID
-  /// Where the handle stands in ``PushBatch/handles``.
+  /// The position of the handle in ``PushBatch/handles``.
   package let handle: Range<Int>
   /// Index into ``PushBatch/bodies``.
   package let body: Int32
-  /// When the handle was last confirmed, in milliseconds since 1970 (rule `remove-if-older`).
+  /// The time when the handle was last confirmed, in milliseconds since 1970 (rule
+  /// `remove-if-older`).
   package let confirmedAt: Int64
-  /// Where the handle is thought to live; a gateway to whom this says nothing passes it over.
+  /// The presumed environment of the handle; a gateway without environments ignores it.
   package let environment: PushEnvironment
 
   package init(
@@ -74,8 +75,8 @@ package struct PushBatch: Sendable {
   }
 }
 
-/// Which of a push service's two worlds a handle lives in, as seen from the hub's credential: APNs
-/// keeps the devices of development builds apart from all others.
+/// The environment of a handle at a push service, relative to the hub's credential: APNs separates
+/// the devices of development builds from all others.
 package enum PushEnvironment: UInt8, Sendable {
   /// The one that the credential names.
   case own = 0

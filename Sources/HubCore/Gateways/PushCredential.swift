@@ -1,8 +1,8 @@
 package import Foundation
 package import NotificationHubs
 
-/// What a hub shows a push service to prove who it is (docs/protocol/rest.md, section 8.1, table of
-/// properties).
+/// The credential by which a hub authenticates at a push service (docs/protocol/rest.md, section
+/// 8.1, table of properties).
 package struct PushCredential: Hashable, Sendable, CustomStringConvertible {
   package let platform: PushPlatform
   /// By property name as in docs/protocol/rest.md, section 8.1: `Token`, `KeyId`, `AppName`,
@@ -29,8 +29,8 @@ package struct PushCredential: Hashable, Sendable, CustomStringConvertible {
     return text.isEmpty ? nil : text
   }
 
-  /// As ``text(_:)``, of a property that has to be there.
-  /// - Parameter advice: What to do, as a sentence, or what to give.
+  /// As ``text(_:)``, for a required property.
+  /// - Parameter advice: Advice as a sentence, or the expected value.
   package func text(
     _ name: String, orSay advice: String
   ) throws(CredentialError) -> String {
@@ -38,6 +38,6 @@ package struct PushCredential: Hashable, Sendable, CustomStringConvertible {
     return text
   }
 
-  /// Without the secrets.
+  /// A description without the secrets.
   package var description: String { "\(platform.rawValue) credential" }
 }

@@ -1,16 +1,16 @@
 package import Foundation
 package import NotificationHubs
 
-/// Our client of one push service under one credential.
+/// A client of one push service under one credential.
 package protocol PushGateway: Sendable {
-  /// Delivers every request of the batch and answers each, in order. Never throws: what goes
-  /// wrong is a result. Several batches may be under way at once.
+  /// Delivers every request of the batch and returns their results, in order. Never throws: every
+  /// failure is a result. Several batches may be in flight at once.
   func deliver(_ batch: PushBatch) async -> [PushResult]
-  /// What its connections carry; `nil` when it keeps none of its own.
+  /// The current load of its connections; `nil` when it has none of its own.
   func load() async -> GatewayLoad?
-  /// Ends the connections; what is in flight is answered as unreachable.
+  /// Closes the connections; pushes in flight get unreachable as their result.
   func close() async
-  /// The connections behind it as they are now; `nil` when they bound nothing by themselves.
+  /// The pool of its connections; `nil` when they impose no limit.
   var pool: GatewayPool? { get }
 }
 
@@ -19,7 +19,7 @@ extension PushGateway {
   package var pool: GatewayPool? { nil }
 }
 
-/// Finds the gateway that a hub's notifications of a platform go through.
+/// Finds the gateway for a hub's notifications of a platform.
 package protocol GatewayDirectory: Sendable {
   /// - Returns: The gateway for this credential, the same one for the same credential, so that
   ///   connections and tokens are shared; `nil` when this build has none for the platform.
@@ -31,14 +31,14 @@ package protocol GatewayDirectory: Sendable {
   func broadcasts(
     with credential: PushCredential, hub: Hub.ID
   ) async throws -> (any BroadcastGateway)?
-  /// - Returns: A gateway of FCM v1 that takes the messages of Google Cloud Messaging.
+  /// - Returns: A gateway of FCM v1 that accepts messages of Google Cloud Messaging.
   func legacy(_ gateway: any PushGateway) -> any PushGateway
-  /// What the gateways that are in use carry.
+  /// The current load of all gateways in use.
   func loads() async -> [PlacedLoad]
-  /// When a credential stops working by itself; `nil` when it does not, or nobody knows.
+  /// The time when a credential expires; `nil` when it does not, or the time is unknown.
   func end(of credential: PushCredential) -> Date?
-  /// - Returns: The hosts that a credential's pushes go to, with ports where they are unusual; none
-  ///   for a push service that has one world only.
+  /// - Returns: The hosts of a credential's pushes, with non-standard ports; empty for a push
+  ///   service with one environment only.
   func hosts(of credential: PushCredential) -> [PushEnvironment: String]
 }
 
@@ -54,12 +54,12 @@ extension GatewayDirectory {
   package func end(of credential: PushCredential) -> Date? { nil }
 }
 
-/// What one credential's way to its push service carries.
+/// The load of one credential's connections to its push service.
 package struct GatewayLoad: Hashable, Sendable {
   package var connections: Int
-  /// Pushes that wait for their answer.
+  /// Number of pushes that wait for their reply.
   package var streams: Int
-  /// How many may do so at once; `nil` when nothing bounds them.
+  /// Maximum number of concurrent pushes; `nil` for no limit.
   package var limit: Int?
 
   package init(connections: Int = 0, streams: Int = 0, limit: Int? = nil) {
@@ -68,7 +68,7 @@ package struct GatewayLoad: Hashable, Sendable {
     self.limit = limit
   }
 
-  /// Both ways together.
+  /// The sum of both loads.
   package static func + (one: GatewayLoad, other: GatewayLoad) -> GatewayLoad {
     GatewayLoad(
       connections: one.connections + other.connections, streams: one.streams + other.streams,
@@ -89,11 +89,11 @@ package struct PlacedLoad: Sendable {
   }
 }
 
-/// Why a push credential cannot work.
+/// The reason that a push credential cannot work.
 package struct CredentialError: Error, Hashable, CustomStringConvertible {
-  /// Names the property and says what to do; never holds a secret.
+  /// Names the property and gives advice; never contains a secret.
   package let description: String
-  /// It was right until its time was over.
+  /// Whether it was valid until it expired.
   package let isExpiry: Bool
 
   package init(_ description: String, isExpiry: Bool = false) {
@@ -102,13 +102,13 @@ package struct CredentialError: Error, Hashable, CustomStringConvertible {
   }
 }
 
-/// The connections that a gateway shares with others under the same credential, and how much they
-/// carry: what is sent, slowed and paused together.
+/// The connections that a gateway shares with others under the same credential, and their capacity:
+/// pushes on them are sent, throttled and paused together.
 package struct GatewayPool: Sendable {
-  /// The same for gateways that share connections; counted up where these are made, as an address
-  /// would give dictionaries another order in each run.
+  /// The same for gateways that share connections; a counter, because an address would give
+  /// dictionaries another order in each run.
   package let id: Int
-  /// Pushes that the connections can have under way at once; rises and falls with them.
+  /// Maximum number of concurrent pushes on the connections; changes with them.
   package let capacity: Int
 
   package init(id: Int, capacity: Int) {
@@ -117,8 +117,8 @@ package struct GatewayPool: Sendable {
   }
 }
 
-/// Tries a credential at its push service in a way that no device notices.
+/// Tries a credential at its push service without any effect on devices.
 package protocol CredentialProber: Sendable {
-  /// - Throws: ``CredentialError`` when the credential cannot work, whatever the service says.
+  /// - Throws: ``CredentialError`` when the credential cannot work, regardless of the service.
   func probe(_ credential: PushCredential) async throws(CredentialError) -> CredentialProbe
 }

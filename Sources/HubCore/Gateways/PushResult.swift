@@ -1,8 +1,7 @@
 package import NotificationHubs
 
-/// What the hub does with a stored handle after a reply (docs/protocol/push-services/README.md,
-/// section 2). `remove-if-older` has been decided by the gateway: it answers ``remove`` or
-/// ``keep``.
+/// The action on a stored handle after a reply (docs/protocol/push-services/README.md, section 2).
+/// The gateway has already resolved `remove-if-older` to ``remove`` or ``keep``.
 package enum HandleAction: UInt8, Sendable {
   case keep
   case remove
@@ -10,15 +9,14 @@ package enum HandleAction: UInt8, Sendable {
   case replace
 }
 
-/// What the hub does with the message after a reply (docs/protocol/push-services/README.md,
-/// section 2). What a gateway does by itself (a refused stream, one fresh provider token) has
-/// happened already.
+/// The action on the message after a reply (docs/protocol/push-services/README.md, section 2). The
+/// gateway has already applied its own remedies (a refused stream, one fresh provider token).
 package enum RetryAdvice: UInt8, Sendable {
   /// The outcome is final.
   case final
   /// Send again later, with growing pauses.
   case backoff
-  /// The outcome is final, and nothing more is to be sent with this credential until it is replaced
+  /// The outcome is final, and nothing more must be sent with this credential until it is replaced
   /// or a probe succeeds.
   case pauseCredential
 }
@@ -34,12 +32,12 @@ package struct PushResult: Sendable {
   package var reason: String?
   /// The push service's `Retry-After`, in seconds.
   package var retryAfter: Int32?
-  /// Where the push succeeded, when that was not where the request said.
+  /// The environment in which the push succeeded, if it differs from the request's.
   package var environment: PushEnvironment?
-  /// The handle that takes the place of the one sent to; only with ``HandleAction/replace``.
+  /// The handle that replaces the one sent to; only with ``HandleAction/replace``.
   package var newHandle: String?
-  /// The least time before this message is tried again, in seconds, where the push service's rules
-  /// ask for more than the hub's own and its answer named none.
+  /// Minimum time before this message is retried, in seconds, where the push service's rules
+  /// require more than the hub's own and its reply named none.
   package var leastPause: Int32?
 
   package init(

@@ -2,15 +2,14 @@ import Foundation
 package import NotificationHubs
 
 extension HubService {
-  /// How long a finished job can be asked about, in seconds: 30 days.
+  /// Time for which a finished job can be queried, in seconds: 30 days.
   package static let jobLifetime = 30.0 * 86_400
 
   /// Accepts an import or export of registrations (docs/protocol/rest.md, section 7). When this
-  /// returns the job is durable; it runs later, and whether its URIs may be used shows in its
-  /// outcome.
+  /// returns the job is durable; it runs later, and its outcome shows whether its URIs may be used.
   ///
-  /// - Throws: ``HubFailure``: 400 for a body that is no job, 404 when the hub is gone, 503 when
-  ///   the store cannot take it.
+  /// - Throws: ``HubFailure``: 400 for a body that is not a job, 404 when the hub is gone, 503 when
+  ///   the store cannot accept it.
   package func submitJob(hub: Hub, body: [UInt8]) async throws(HubFailure) -> HubJob {
     let wanted: NotificationHubJob
     do {
@@ -38,14 +37,14 @@ extension HubService {
     return job
   }
 
-  /// The jobs of the last 30 days and those under way, the youngest first.
+  /// The jobs of the last 30 days and unfinished ones, the youngest first.
   package func jobs(hub: Hub) async throws(HubFailure) -> [HubJob] {
     try await answering { try await store.jobs(hub: hub.id) }
   }
 }
 
 extension NotificationHubJob {
-  /// A job as its owner may see it.
+  /// A job in the form that its owner may see.
   package init(_ job: HubJob) {
     self.init(
       kind: job.kind, outputContainerURI: job.outputContainer, importFileURI: job.importFile,

@@ -1,14 +1,15 @@
 import Synchronization
 
-/// The requests that are under way, for each key and hub. One that has too many is told so at once:
-/// the handlers of requests are limited, and a caller that holds them all lets everybody else wait.
+/// The concurrent requests of each caller and hub. A caller that has too many is refused at once:
+/// the handlers of requests are limited, and a caller that holds them all makes everybody else
+/// wait.
 package final class CallsUnderWay: Sendable {
-  /// Below a listener's own limit, so that there are handlers left for callers with few requests.
+  /// Limits below the listener's own, so that handlers are left for callers with few requests.
   package struct Bounds: Sendable {
     package var caller = 512
     package var hub = 768
     package var all = 960
-    /// A caller with fewer is never refused.
+    /// A caller with fewer requests is never refused.
     package var reserved = 32
   }
 
@@ -29,12 +30,12 @@ package final class CallsUnderWay: Sendable {
 
   package init(_ bounds: Bounds = Bounds()) { self.bounds = bounds }
 
-  /// Those that were refused, by hub.
+  /// Number of refused requests, by hub.
   package var refused: [Hub.ID: Int] { state.withLock { $0.refused } }
 
-  /// Does `work` as a request of this caller.
+  /// Runs `work` as a request of this caller.
   ///
-  /// - Throws: 429 where the caller has too many; nothing is done then.
+  /// - Throws: 429 when the caller has too many; nothing is done in this case.
   package func counting<Value>(
     _ admission: Admission, _ work: () async throws -> Value
   ) async throws -> Value {

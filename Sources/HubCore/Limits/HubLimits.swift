@@ -1,10 +1,11 @@
 package import Foundation
 package import NotificationHubs
 
-/// How far a hub goes along with its clients: as the original service, or further where its limits
-/// only stood in the way.
+/// The limits on clients: those of the original service, or wider ones where the original's are
+/// merely an obstacle.
 package enum Compatibility: String, CaseIterable, Sendable {
-  /// The limits of the original (docs/protocol/rest.md, section 9), to try a client against them.
+  /// The limits of the original (docs/protocol/rest.md, section 9), for testing a client against
+  /// them.
   case strict
   /// Wider limits for expressions, batches and schedules.
   case extended
@@ -17,27 +18,27 @@ package enum Compatibility: String, CaseIterable, Sendable {
   }
 }
 
-/// The limits that the hub's use cases keep; what bounds one request's size stands with the
-/// listener.
+/// The limits enforced by the hub's use cases; limits on the size of one request are the
+/// listener's.
 package struct HubLimits: Hashable, Sendable {
-  /// Tags in one expression.
+  /// Limits on the tags in one expression.
   package var tags: TagExpressionLimits
-  /// Different tags of one installation, its templates and tiles.
+  /// Maximum number of different tags of one installation, its templates and tiles.
   package var tagsPerInstallation: Int
-  /// Devices that one batch may name; the limit for request bodies bounds them too.
+  /// Maximum number of devices in one batch; the limit on request bodies applies too.
   package var devicesPerBatch: Int
-  /// How far ahead a notification can be scheduled, in seconds.
+  /// Maximum time between now and a scheduled notification, in seconds.
   package var scheduleHorizon: TimeInterval
-  /// Devices that a test send goes to.
+  /// Number of devices that a test send goes to.
   package var testSendDevices = 10
-  /// Test sends of one hub in any minute.
+  /// Maximum number of test sends of one hub in any minute.
   package var testSendsPerMinute = 10
-  /// How long a repeat is recognised by its key, in seconds.
+  /// Time for which a repeat is recognised by its key, in seconds.
   package var idempotencyLifetime: TimeInterval = 86_400
-  /// Whether devices of services that have ended are refused.
+  /// Whether devices of services that have been shut down are refused.
   package var refusesRetired = false
 
-  /// Those of the original (docs/protocol/rest.md, section 9).
+  /// The limits of the original (docs/protocol/rest.md, section 9).
   package static let strict = HubLimits(
     tags: .service, tagsPerInstallation: 60, devicesPerBatch: 1000, scheduleHorizon: 7 * 86_400)
   /// 1000 tags, 200 of them with `&&` or `!`; 120 tags of an installation; 10 000 devices; a year

@@ -3,21 +3,21 @@ package import NotificationHubs
 import Synchronization
 import Wire
 
-/// A hub's credential that stops working by itself, and when.
+/// The expiry of a hub's credential.
 package struct CredentialEnd: Hashable, Sendable {
   package let hub: Hub.ID
   package let hubName: String
   package let platform: PushPlatform
   package let at: Date
 
-  /// How long before its end a credential is worth a word, in seconds.
+  /// Time before its expiry at which a credential is reported, in seconds.
   package static let notice: TimeInterval = 30 * 86_400
 
   package func isOver(at now: Date) -> Bool { at <= now }
-  /// It has ended, or will within 30 days.
+  /// Whether it has expired, or will within 30 days.
   package func isNear(at now: Date) -> Bool { at < now.addingTimeInterval(Self.notice) }
 
-  /// Whole days that are left; negative once it is over.
+  /// Number of whole days left; negative once it has expired.
   package func daysLeft(at now: Date) -> Int {
     Int((self.at.timeIntervalSince(now) / 86_400).rounded(.down))
   }
@@ -26,8 +26,8 @@ package struct CredentialEnd: Hashable, Sendable {
   package var day: String { at.formatted(.iso8601.year().month().day()) }
 }
 
-/// Knows when the credentials of all hubs end, those that nobody sends with included, and says so
-/// in the log each day from 30 days before.
+/// Knows the expiry of the credentials of all hubs, including unused ones, and logs it each day
+/// from 30 days before.
 package final class CredentialWatch: Sendable {
   private let store: any HubDirectoryStore
   private let gateways: any GatewayDirectory
@@ -43,7 +43,7 @@ package final class CredentialWatch: Sendable {
     self.clock = clock
   }
 
-  /// In the order of hubs and platforms. While the store is in trouble, what was known before.
+  /// In the order of hubs and platforms. While the store is unavailable, the last known ones.
   package func ends() async -> [CredentialEnd] {
     do {
       let version = try await store.directoryVersion()
@@ -69,13 +69,13 @@ package final class CredentialWatch: Sendable {
     return ends.sorted { ($0.hub, $0.platform.rawValue) < ($1.hub, $1.platform.rawValue) }
   }
 
-  /// Those that have ended, or will within 30 days.
+  /// Those that have expired, or will within 30 days.
   package func near() async -> [CredentialEnd] {
     let now = clock.now()
     return await ends().filter { $0.isNear(at: now) }
   }
 
-  /// Tells the log at once and then each day, until its task is cancelled.
+  /// Logs at once and then each day, until its task is cancelled.
   package func run(log: HubLog) async {
     while !Task.isCancelled {
       let now = clock.now()

@@ -2,12 +2,12 @@ import Foundation
 import NotificationHubs
 import Synchronization
 
-/// Whether the server can do its work, and what an operator should look at.
+/// Whether the server can do its work, with findings for an operator.
 package struct HealthReport: Hashable, Sendable {
   package struct Finding: Hashable, Sendable {
-    /// A word that stays, such as `store-unavailable`.
+    /// A stable code, such as `store-unavailable`.
     package let code: String
-    /// For people. Anyone may read it, so it names no hub.
+    /// A text for people. Anyone may read it, so it names no hub.
     package let text: String
 
     package init(code: String, text: String) {
@@ -16,16 +16,16 @@ package struct HealthReport: Hashable, Sendable {
     }
   }
 
-  /// Why it is not ready; empty when it is.
+  /// The reasons that it is not ready; empty when it is.
   package var reasons: [Finding] = []
-  /// What does not keep it from working.
+  /// Findings that do not prevent it from working.
   package var warnings: [Finding] = []
 
   package var isReady: Bool { reasons.isEmpty }
 }
 
 extension LogState {
-  /// `nil` while somebody reads.
+  /// `nil` while the log is being read.
   package var finding: HealthReport.Finding? {
     guard isStuck else { return nil }
     return .init(
@@ -36,30 +36,29 @@ extension LogState {
   }
 }
 
-/// Looks after the parts on which the service depends.
+/// Checks the parts on which the service depends.
 package final class HubHealth: Sendable {
   private let store: any StoreUpkeep
   private let dispatcher: Dispatcher
-  /// `nil` without gateways, which know when credentials end.
+  /// `nil` without gateways, which know when credentials expire.
   package let credentials: CredentialWatch?
   private let clock: HubClock
   private let machine: HubClock
-  /// What was found at the start, and wants an operator's eye until the next.
+  /// Findings of the start, reported to an operator until the next start.
   private let found: [HealthReport.Finding]
   private let looking: @Sendable () async -> [HealthReport.Finding]
   private let isStopping = Atomic<Bool>(false)
   private let unclaimed = Atomic(0)
-  /// What the machine's clock, which can be set, was ahead of its steady one at the start, in
-  /// seconds.
+  /// The lead of the machine's adjustable clock over its steady one at the start, in seconds.
   private let lead: Double
 
-  /// How far the machine's clock may be set before it is worth a word, in seconds.
+  /// Maximum step of the machine's clock that is not reported, in seconds.
   private static let clockTolerance = 60.0
 
   /// - Parameters:
-  ///   - clock: The store's.
-  ///   - machine: The machine's own; a step of it is worth a word.
-  ///   - looking: Looks at what else there is, each time.
+  ///   - clock: The store's clock.
+  ///   - machine: The machine's own clock, whose steps are reported.
+  ///   - looking: Returns further findings, at each check.
   package init(
     store: any StoreUpkeep & HubDirectoryStore, dispatcher: Dispatcher,
     gateways: (any GatewayDirectory)?,
@@ -78,7 +77,7 @@ package final class HubHealth: Sendable {
     lead = machine.lead
   }
 
-  /// From here on the server is not ready any more.
+  /// The server is not ready from here on.
   package func beginStopping() { isStopping.store(true, ordering: .relaxed) }
 
   package func report() async -> HealthReport {
@@ -112,7 +111,7 @@ package final class HubHealth: Sendable {
       report.warnings.append(
         .init(code: "work-unclaimed", text: Self.unclaimedText(unclaimedWork)))
     }
-    // Who asks must not wait for a store that does not answer.
+    // A health check must not wait for a store that does not reply.
     if let credentials, report.reasons.isEmpty {
       report.warnings += Self.warnings(of: await credentials.near(), at: clock.now())
     }
@@ -120,15 +119,15 @@ package final class HubHealth: Sendable {
     return report
   }
 
-  /// Between two looks for work that nobody does.
+  /// Pause between two checks for unclaimed work.
   private static let workPeriod = Duration.milliseconds(2_500)
 
-  /// Notifications that were due for five seconds, and that nobody delivered, at the last two looks:
-  /// between two parts of one a node may have none.
+  /// Number of notifications that were due for five seconds and that no node delivered, at both of
+  /// the last two checks: between two parts a notification may briefly have no node.
   package var unclaimedWork: Int { unclaimed.load(ordering: .relaxed) }
 
-  /// Looks for work that nobody does until its task is cancelled, and tells the log when there is
-  /// some, and when it has been taken up. While the store cannot be asked, the last answer stands.
+  /// Checks for unclaimed work until its task is cancelled, and logs when there is some, and when
+  /// it has been claimed. While the store is unavailable, the last result stands.
   package func watchWork(log: HubLog) async {
     var before = 0
     while !Task.isCancelled {
@@ -180,7 +179,8 @@ package final class HubHealth: Sendable {
     }
   }
 
-  /// An end makes nobody unready: other hubs and platforms go on, and another start would not help.
+  /// An expired credential does not make the server unready: other hubs and platforms work, and a
+  /// restart would not help.
   private static func warnings(
     of ends: [CredentialEnd], at now: Date
   ) -> [HealthReport.Finding] {
@@ -208,6 +208,6 @@ package final class HubHealth: Sendable {
 }
 
 extension HubClock {
-  /// What ``now`` is ahead of ``steady``, in seconds.
+  /// The lead of ``now`` over ``steady``, in seconds.
   fileprivate var lead: Double { now().timeIntervalSince(steady()) }
 }

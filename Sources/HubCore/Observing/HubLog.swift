@@ -3,7 +3,7 @@ import NotificationHubs
 import Synchronization
 import Wire
 
-/// How much an event matters.
+/// The severity of an event.
 package enum LogLevel: String, CaseIterable, Comparable, Sendable {
   case debug, info, warning, error
 
@@ -19,15 +19,15 @@ package enum LogFormat: String, CaseIterable, Sendable {
 package enum LogValue: Sendable {
   case text(String)
   case number(Int)
-  /// With three digits behind the point.
+  /// With three decimal places.
   case decimal(Double)
 }
 
-/// How the writing of the log goes.
+/// The state of the log's output.
 package struct LogState: Hashable, Sendable {
-  /// Lines that were dropped because nobody read them, since the start.
+  /// Number of lines that were dropped because they were not read, since the start.
   package var dropped: Int
-  /// Nobody reads at the moment.
+  /// Whether the output is currently blocked.
   package var isStuck: Bool
 
   package init(dropped: Int = 0, isStuck: Bool = false) {
@@ -36,9 +36,9 @@ package struct LogState: Hashable, Sendable {
   }
 }
 
-/// Writes one line for each event: for people as text, for collectors as JSON.
+/// Writes one line for each event: as text for people, as JSON for collectors.
 ///
-/// Its level may change while it is in use; every copy has the same.
+/// Its level may change while it is in use; all copies share it.
 package struct HubLog: Sendable {
   private final class Threshold: Sendable {
     let rank: Atomic<Int>
@@ -52,7 +52,7 @@ package struct HubLog: Sendable {
   private let write: @Sendable (String) -> Void
 
   /// - Parameters:
-  ///   - state: How it goes with what `write` has taken.
+  ///   - state: Returns the state of the output of `write`.
   ///   - write: Takes a line without its end; called from any thread, and must return at once.
   package init(
     level: LogLevel = .info, format: LogFormat = .text,
@@ -69,7 +69,7 @@ package struct HubLog: Sendable {
 
   package var state: LogState { readState() }
 
-  /// Takes everything and writes nothing.
+  /// Discards everything.
   package static let silent = HubLog(
     level: .error, now: { .distantPast }, write: { _ in })
 
@@ -77,12 +77,12 @@ package struct HubLog: Sendable {
     level.rank >= threshold.rank.load(ordering: .relaxed)
   }
 
-  /// From here on writes this level and those above, in every copy.
+  /// Writes this level and those above from here on, in every copy.
   package func setLevel(_ level: LogLevel) { threshold.rank.store(level.rank, ordering: .relaxed) }
 
   /// - Parameters:
-  ///   - event: A word that stays, such as `send.accepted`.
-  ///   - message: For people; may be empty where the fields say it all.
+  ///   - event: A stable code, such as `send.accepted`.
+  ///   - message: A text for people; may be empty where the fields are sufficient.
   package func callAsFunction(
     _ level: LogLevel, _ event: String, _ message: @autoclosure () -> String = "",
     _ fields: @autoclosure () -> [(String, LogValue)] = []
@@ -91,7 +91,7 @@ package struct HubLog: Sendable {
     write(line(level, event, message(), fields()))
   }
 
-  /// What would be written.
+  /// The line that would be written.
   package func line(
     _ level: LogLevel, _ event: String, _ message: String = "", _ fields: [(String, LogValue)] = []
   ) -> String {
@@ -101,14 +101,14 @@ package struct HubLog: Sendable {
     }
   }
 
-  /// Tells of lines that are missing, and how many.
+  /// A line that reports a number of missing lines.
   package func missing(_ count: Int) -> String {
     line(
       .warning, "log.dropped", "lines are missing here: nobody read them in time",
       [("lines", .number(count))])
   }
 
-  /// Takes whole lines of one kind, for parts that know nothing of events.
+  /// Accepts whole lines of one kind, for parts that do not use events.
   package func lines(_ level: LogLevel, _ event: String) -> @Sendable (String) -> Void {
     { line in self(level, event, line) }
   }
@@ -154,7 +154,7 @@ package struct HubLog: Sendable {
     number.isFinite && abs(number) < 1e12 ? String((number * 1000).rounded() / 1000) : "0"
   }
 
-  /// A value that could be taken for more than one stands in quotes.
+  /// A value that could be taken for more than one is quoted.
   private static func word(_ text: String) -> String {
     let isPlain =
       !text.isEmpty
@@ -165,7 +165,8 @@ package struct HubLog: Sendable {
     return JSONValue.string(text).jsonText
   }
 
-  /// Line ends and other control characters as blanks: an event is one line, whatever a peer says.
+  /// Replaces line ends and other control characters with blanks: an event is one line, whatever
+  /// its text contains.
   private static func oneLine(_ text: String) -> String {
     guard text.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F }) else {
       return text

@@ -1,8 +1,7 @@
 package import NotificationHubs
 import Synchronization
 
-/// Counts what happens, for `/metrics`. Cheap: the hot path comes here once a page, not once a
-/// push.
+/// Counts events for `/metrics`. Cheap: the hot path calls it once per page, not once per push.
 package final class HubMetrics: Sendable {
   package struct OutcomeLabel: Hashable, Sendable {
     package let platform: PushPlatform
@@ -14,20 +13,20 @@ package final class HubMetrics: Sendable {
     package fileprivate(set) var accepted: [String: Int] = [:]
     package fileprivate(set) var finished = 0
     package fileprivate(set) var outcomes: [OutcomeLabel: Int] = [:]
-    /// Handles removed or replaced on the word of a push service.
+    /// Handles removed or replaced because of a push service's report.
     package fileprivate(set) var removed: [LaneKey: Int] = [:]
-    /// Registrations brought back after that.
+    /// Registrations restored afterwards.
     package fileprivate(set) var restored: [LaneKey: Int] = [:]
-    /// From acceptance, or release, to the recorded outcome, in seconds.
+    /// Time from acceptance, or release, to the recorded outcome, in seconds.
     package fileprivate(set) var delivery = Histogram.delivery
     /// Replies by the first digit of their status.
     package fileprivate(set) var requests: [Int: Int] = [:]
     package fileprivate(set) var requestSeconds = Histogram.quick
-    /// Devices a second of the last notification that had enough of them to tell.
+    /// Devices per second of the last notification that had enough of them for a meaningful rate.
     package fileprivate(set) var rate: Double?
   }
 
-  /// Fewer devices say nothing about the rate.
+  /// Minimum number of devices for a meaningful rate.
   private static let rateSample = 1_000
 
   private let state = Mutex(Snapshot())
@@ -52,8 +51,8 @@ package final class HubMetrics: Sendable {
     }
   }
 
-  /// A page of outcomes is in the store.
-  /// - Parameter seconds: Since the notification was accepted.
+  /// Records that a page of outcomes is in the store.
+  /// - Parameter seconds: Time since the notification was accepted.
   func recorded(_ counts: [OutcomeKey: Int], seconds: Double) {
     guard !counts.isEmpty else { return }
     state.withLock { state in
@@ -66,8 +65,8 @@ package final class HubMetrics: Sendable {
   }
 
   /// - Parameters:
-  ///   - devices: Those that this process has seen to.
-  ///   - seconds: Since it took the notification up.
+  ///   - devices: Number of devices that this process has processed.
+  ///   - seconds: Time since it took the notification over.
   func finished(devices: Int, seconds: Double) {
     state.withLock { state in
       state.finished += 1
@@ -76,11 +75,11 @@ package final class HubMetrics: Sendable {
   }
 }
 
-/// How often values fell between which bounds.
+/// Counts of values between bounds.
 package struct Histogram: Hashable, Sendable {
-  /// The upper bounds, rising; what is above the last is counted too.
+  /// The upper bounds, rising; values above the last are counted too.
   package let bounds: [Double]
-  /// One for each bound, and one for what is above: not yet added up.
+  /// One for each bound, and one for values above the last: not cumulative.
   package private(set) var counts: [Int]
   package private(set) var sum = 0.0
   package private(set) var count = 0
@@ -90,7 +89,7 @@ package struct Histogram: Hashable, Sendable {
     counts = Array(repeating: 0, count: bounds.count + 1)
   }
 
-  /// - Parameter weight: For so many equal values.
+  /// - Parameter weight: Number of equal values.
   package mutating func observe(_ value: Double, weight: Int = 1) {
     guard weight > 0, value.isFinite else { return }
     counts[bounds.firstIndex { value <= $0 } ?? bounds.count] += weight
@@ -101,9 +100,9 @@ package struct Histogram: Hashable, Sendable {
   /// From half a millisecond to ten seconds.
   package static let quick = Histogram(
     bounds: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10])
-  /// From a millisecond to half an hour, which is how long a notification lives.
+  /// From a millisecond to half an hour, the lifetime of a notification.
   package static let delivery = Histogram(
     bounds: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 15, 60, 300, 1800])
-  /// Pieces of work in a transaction.
+  /// Number of units of work in a transaction.
   package static let batches = Histogram(bounds: [1, 2, 4, 8, 16, 32, 64, 128, 256, 512])
 }

@@ -1,7 +1,7 @@
 package import Foundation
 package import NotificationHubs
 
-/// What a reader of statistics asks for; what is `nil` has its default.
+/// A query for statistics; `nil` means the default.
 package struct StatisticsQuery: Hashable, Sendable {
   package var from: Date?
   package var to: Date?
@@ -14,14 +14,14 @@ package struct StatisticsQuery: Hashable, Sendable {
     self.step = step
   }
 
-  /// The most points of one answer.
+  /// Maximum number of points in one reply.
   package static let limit = 1_500
-  /// The longest step, in seconds: a year.
+  /// Maximum length of a step, in seconds: a year.
   package static let longestStep = 366 * 86_400
 
-  /// The steps that are meant: whole minutes within the last day, whole hours where the step is a
-  /// multiple of an hour. The last may not be over.
-  /// - Throws: 400 with what to ask instead.
+  /// The requested steps: whole minutes within the last day, whole hours where the step is a
+  /// multiple of an hour. The last may be incomplete.
+  /// - Throws: 400 with advice on a valid query.
   func span(asOf now: Date) throws(HubFailure) -> StatisticSpan {
     let step = step ?? 60
     guard step > 0, step <= Self.longestStep, step.isMultiple(of: 60) else {
@@ -32,7 +32,7 @@ package struct StatisticsQuery: Hashable, Sendable {
     }
     let period: StatisticPeriod = step.isMultiple(of: 3_600) ? .hour : .minute
     let to = min(to ?? now, now)
-    // Later than any, so that there is no overflow whatever the years are.
+    // Clamped to the stored period, so that there is no overflow for any year.
     let from = max(from ?? to.addingTimeInterval(-3_600), StatisticPeriod.hour.limit(asOf: now))
     guard from < to else {
       throw HubFailure(
@@ -61,8 +61,8 @@ package struct StatisticsQuery: Hashable, Sendable {
 }
 
 extension HubService {
-  /// What has happened in a hub over time.
-  /// - Throws: 400 for a question that makes no sense.
+  /// The statistics of a hub over time.
+  /// - Throws: 400 for an invalid query.
   package func statistics(
     hub: Hub, _ query: StatisticsQuery
   ) async throws(HubFailure) -> HubStatistics {

@@ -2,8 +2,8 @@ import Foundation
 package import NotificationHubs
 import Synchronization
 
-/// Follows notifications for those who watch them: each is read once, however many watch it, and
-/// only while somebody does. It reads the store, so it does not matter which process delivers.
+/// Follows notifications for their watchers: each is read once, however many watch it, and only
+/// while somebody does. It reads the store, so it does not matter which process delivers.
 package final class ProgressFeeds: Sendable {
   typealias Reading = @Sendable () async throws(HubFailure) -> NotificationProgress
 
@@ -20,18 +20,18 @@ package final class ProgressFeeds: Sendable {
 
   private struct State {
     var feeds: [Key: Feed] = [:]
-    /// Those that are being opened as well.
+    /// Number of watchers, including those that are being added.
     var open: [Hub.ID: Int] = [:]
     var nextWatcher = 0
   }
 
-  /// How many may watch notifications of one hub at the same time.
+  /// Maximum number of watchers of notifications of one hub.
   package static let limit = 100
-  /// Between two readings of a notification.
+  /// Pause between two reads of a notification.
   static let pause = Duration.milliseconds(500)
-  /// Between two readings of one that waits for its time.
+  /// Pause between two reads of a notification that is not due yet.
   static let longPause = Duration.seconds(5)
-  /// The longest that watchers hear nothing.
+  /// Maximum time without a message to watchers.
   package static let silence = Duration.seconds(15)
 
   private let clock: HubClock
@@ -39,14 +39,14 @@ package final class ProgressFeeds: Sendable {
 
   init(clock: HubClock) { self.clock = clock }
 
-  /// How many watch notifications of a hub.
+  /// Number of watchers of notifications of a hub.
   package func watchers(of hub: Hub.ID) -> Int { state.withLock { $0.open[hub] ?? 0 } }
 
-  /// What is known of a notification now, then whenever that changes, and the same again after
-  /// ``silence``. Of what a slow reader has not taken only the newest is kept. The stream ends
-  /// behind a final state, and without one when the notification or its hub is gone.
+  /// The current progress of a notification, then every change of it, and a repeat after
+  /// ``silence``. A slow reader gets only the newest one. The stream ends after a final state, or
+  /// without one when the notification or its hub is gone.
   ///
-  /// - Throws: 429 when too many watch already, and what `read` throws at first.
+  /// - Throws: 429 when there are too many watchers, and the error of the first `read`.
   func follow(
     _ notification: NotificationID, hub: Hub.ID, read: @escaping Reading
   ) async throws(HubFailure) -> AsyncStream<NotificationProgress> {
@@ -118,7 +118,7 @@ package final class ProgressFeeds: Sendable {
     release(key.hub)
   }
 
-  /// Reads until the notification has its final state, or is gone, or nobody watches any more.
+  /// Reads until the notification has its final state, or is gone, or has no watchers.
   private func run(_ key: Key, _ read: Reading) async {
     var quiet = Duration.zero
     while let last = state.withLock({ $0.feeds[key]?.last }) {
@@ -129,7 +129,7 @@ package final class ProgressFeeds: Sendable {
       do { found = try await read() } catch  where error.status == 404 {
         return end(key, with: nil)
       } catch {
-        // The store cannot answer at this moment; watchers wait with it.
+        // The store is temporarily unavailable; watchers wait.
       }
       if found.state.isFinal { return end(key, with: found) }
       guard found != last || quiet >= Self.silence else { continue }
@@ -152,7 +152,7 @@ package final class ProgressFeeds: Sendable {
 }
 
 extension HubService {
-  /// How far a notification has come, each time that changes; see ``ProgressFeeds``.
+  /// The progress of a notification, with each change; see ``ProgressFeeds``.
   /// - Throws: 404 for an id that this hub does not know, 429 when too many watch.
   package func progressUpdates(
     of id: NotificationID, hub: Hub

@@ -3,11 +3,11 @@ package import NotificationHubs
 
 /// Registrations that clients write themselves (docs/protocol/rest.md, section 3).
 extension HubService {
-  /// Makes a new registration, even for a device that has one already (docs/protocol/rest.md,
+  /// Creates a new registration, even for a device that has one already (docs/protocol/rest.md,
   /// section 3.4).
   ///
   /// - Parameter body: An Atom document in any of the forms of docs/protocol/rest.md, section 3.2.
-  /// - Throws: 400 with the first fault; nothing is written then.
+  /// - Throws: 400 with the first fault; nothing is written in this case.
   package func createRegistration(
     hub: Hub, body: [UInt8]
   ) async throws(HubFailure) -> StoredRegistration {
@@ -17,7 +17,7 @@ extension HubService {
     return try await createRegistration(hub: hub, registration)
   }
 
-  /// As ``createRegistration(hub:body:)``, for a description that has been read already.
+  /// As ``createRegistration(hub:body:)``, for a parsed description.
   package func createRegistration(
     hub: Hub, _ registration: Registration
   ) async throws(HubFailure) -> StoredRegistration {
@@ -37,10 +37,10 @@ extension HubService {
   /// Replaces a registration, or creates it (docs/protocol/rest.md, section 3.6).
   ///
   /// - Parameters:
-  ///   - id: From the path, decoded.
-  ///   - condition: Of `If-Match`; without one a missing registration is created.
-  /// - Throws: 400 with the first fault, 404 when it must exist and does not, 412 when its etag is
-  ///   another one.
+  ///   - id: The id from the path, decoded.
+  ///   - condition: The condition of `If-Match`; without one a missing registration is created.
+  /// - Throws: 400 with the first fault, 404 when it must exist and does not, 412 when its etag
+  ///   differs.
   package func putRegistration(
     hub: Hub, id: String, condition: ETagCondition, body: [UInt8]
   ) async throws(HubFailure) -> StoredRegistration {
@@ -50,7 +50,7 @@ extension HubService {
     return try await putRegistration(hub: hub, id: id, condition: condition, registration)
   }
 
-  /// As ``putRegistration(hub:id:condition:body:)``, for a description that has been read already.
+  /// As ``putRegistration(hub:id:condition:body:)``, for a parsed description.
   package func putRegistration(
     hub: Hub, id: String, condition: ETagCondition, _ registration: Registration
   ) async throws(HubFailure) -> StoredRegistration {
@@ -82,7 +82,7 @@ extension HubService {
 
   /// Deletes a registration (docs/protocol/rest.md, section 3.8).
   ///
-  /// - Throws: 404, 412 when its etag is another one.
+  /// - Throws: 404, 412 when its etag differs.
   package func deleteRegistration(
     hub: Hub, id: String, condition: ETagCondition
   ) async throws(HubFailure) {
@@ -94,9 +94,10 @@ extension HubService {
 
   /// One page of a list (docs/protocol/rest.md, section 3.9).
   ///
-  /// - Parameter after: The number of the last registration of the page before; 0 at the beginning.
-  /// - Throws: 400 for a malformed tag that nobody carries. The name of an installation's template
-  ///   is a tag, too, whatever it consists of, so that the grammar alone cannot decide.
+  /// - Parameter after: The number of the last registration of the previous page; 0 at the
+  ///   beginning.
+  /// - Throws: 400 for a malformed tag that no registration has. The name of an installation's
+  ///   template is also a tag, whatever its characters, so that the grammar alone cannot decide.
   package func registrations(
     hub: Hub, _ query: RegistrationQuery, after: RegistrationID, limit: Int
   ) async throws(HubFailure) -> RegistrationPage {
@@ -115,7 +116,7 @@ extension HubService {
 
   // MARK: Checks
 
-  /// The longest id that a client can choose, in UTF-16 code units.
+  /// Maximum length of an id that a client can choose, in UTF-16 code units.
   private static let maximumIDLength = 260
 
   private static func isUsable(_ id: String) -> Bool {
@@ -142,7 +143,7 @@ extension HubService {
         throw HubFailure(status: 400, message: faults.joined(separator: "\r\n"))
       }
     }
-    // Whole milliseconds, which is what stores keep: the reply to a write says what a read will.
+    // Whole milliseconds, as stores keep them: the reply to a write equals that to a later read.
     let expiresAt = hub.registrationTTL.map {
       Date(timeIntervalSince1970: ((now.timeIntervalSince1970 + $0) * 1000).rounded(.down) / 1000)
     }
@@ -163,15 +164,15 @@ extension HubService {
 extension HubFailure {
   /// 404 with an empty message, as recorded: there is no such registration.
   package static let noRegistration = HubFailure(status: 404, message: "")
-  /// 412: somebody else has written the registration.
+  /// 412: the registration was written by another client.
   package static let staleRegistration = HubFailure(
     status: 412,
     message: "The ETag is not that of the registration any more. Read it and try again")
 }
 
 extension HubService {
-  /// Refuses a device of a service that has ended, where the hub is to
-  /// (docs/protocol/push-services/retired.md, section 1); by default it is taken, as clients
+  /// Refuses a device of a service that has been shut down, if the hub is configured to do so
+  /// (docs/protocol/push-services/retired.md, section 1); by default it is accepted, as clients
   /// expect.
   /// - Throws: 400 with the name of the successor.
   func checkRetired(_ platform: PushPlatform) throws(HubFailure) {

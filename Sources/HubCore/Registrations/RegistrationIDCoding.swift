@@ -1,20 +1,20 @@
-/// Makes the ids of registrations and reads the store's numbers back from them, so that an id that
-/// the hub has made needs no place and no index in the store.
+/// Makes the ids of registrations and decodes the store's numbers from them, so that an id made by
+/// the hub needs no column and no index in the store.
 ///
 /// The form is that of the service, `{a}-{b}-{n}` (docs/protocol/rest.md, section 3.3): `a` is the
-/// number, scattered, `b` a keyed hash of hub and number. Who lacks the key cannot guess an id, and
-/// an id of another hub, or of the original service, does not pass for one of ours.
+/// scrambled number, `b` a keyed hash of hub and number. Without the key an id cannot be guessed,
+/// and an id of another hub, or of the original service, is not mistaken for one of ours.
 package struct RegistrationIDCoding: Sendable {
   private let key: (UInt64, UInt64)
 
-  /// - Parameter key: Random, secret, and the same as long as the store lives.
+  /// - Parameter key: Random, secret, and constant for the lifetime of the store.
   package init(key: (UInt64, UInt64)) { self.key = key }
 
   private static let mask = UInt64(Int64.max)
   // Odd, so that it has an inverse modulo 2^63: the golden ratio's digits, as in SplitMix64.
   private static let factor: UInt64 = 0x1E37_79B9_7F4A_7C15
   private static let inverse: UInt64 = {
-    // Newton's iteration doubles the number of right bits, from three.
+    // Newton's iteration doubles the number of correct bits, starting from three.
     var inverse = factor
     for _ in 0..<5 { inverse = inverse &* (2 &- factor &* inverse) }
     return inverse & mask
@@ -33,7 +33,7 @@ package struct RegistrationIDCoding: Sendable {
       return nil
     }
     let number = RegistrationID(scattered &* Self.inverse & Self.mask)
-    // The whole text, because other spellings of the same numbers are other ids.
+    // Compares the whole text, because other spellings of the same numbers are other ids.
     return number > 0 && id == self.id(of: number, hub: hub) ? number : nil
   }
 
@@ -45,7 +45,7 @@ package struct RegistrationIDCoding: Sendable {
   }
 }
 
-/// SipHash-2-4 of whole 64-bit words: a short keyed hash that cannot be foretold without its key.
+/// SipHash-2-4 of whole 64-bit words: a short keyed hash that cannot be predicted without its key.
 /// - SeeAlso: <https://www.aumasson.jp/siphash/siphash.pdf>
 private struct SipHash {
   private var (v0, v1, v2, v3): (UInt64, UInt64, UInt64, UInt64)

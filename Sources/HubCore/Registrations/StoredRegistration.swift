@@ -1,16 +1,16 @@
 import Foundation
 package import NotificationHubs
 
-/// A registration as the store knows it (docs/protocol/rest.md, section 3.3).
+/// A registration as stored (docs/protocol/rest.md, section 3.3).
 package struct StoredRegistration: Hashable, Sendable {
-  /// The store's number; lists go by it.
+  /// The store's number, by which lists are ordered.
   package let number: RegistrationID
-  /// What clients call it: made by the hub, or chosen by the client that first wrote it.
+  /// The id for clients: made by the hub, or chosen by the client that first wrote it.
   package let id: String
   package var draft: RegistrationDraft
-  /// From 1; one more with each write.
+  /// From 1; increases by one with each write.
   package var etag: Int64
-  /// An installation made it, and keeps it as the installation says.
+  /// Whether it is derived from an installation, which determines its contents.
   package var isDerived: Bool
 
   package init(
@@ -24,22 +24,22 @@ package struct StoredRegistration: Hashable, Sendable {
   }
 }
 
-/// Which registrations a list holds (docs/protocol/rest.md, section 3.9).
+/// The registrations in a list (docs/protocol/rest.md, section 3.9).
 package enum RegistrationQuery: Hashable, Sendable {
   case all
-  /// Those with a tag, implicit ones included.
+  /// Registrations with a tag, implicit ones included.
   case tag(Tag)
   /// Native and template registrations of one device.
   case device(RegistrationFilter)
 }
 
-/// A run of a list, in rising order of the numbers.
+/// A page of a list, in rising order of the numbers.
 package struct RegistrationPage: Hashable, Sendable {
   package private(set) var registrations: [StoredRegistration] = []
   private var size = PageSize()
-  /// There are more after the last of these.
+  /// Whether there are more after the last of these.
   package var hasMore = false
-  /// What belongs among them and cannot be read.
+  /// Members of the page that cannot be read.
   package var unreadable: [UnreadableTarget] = []
 
   package init() {}
@@ -49,16 +49,16 @@ package struct RegistrationPage: Hashable, Sendable {
     size.add(registration.draft)
   }
 
-  /// - Parameter limit: The most registrations.
+  /// - Parameter limit: Maximum number of registrations.
   package func isFull(_ limit: Int) -> Bool { registrations.count >= limit || size.isReached }
 }
 
-/// What became of a write that has a condition.
+/// The result of a conditional write.
 package enum RegistrationWrite: Hashable, Sendable {
   case done(StoredRegistration)
-  /// The condition asks for a registration that exists, and there is none.
+  /// The condition requires an existing registration, and there is none.
   case missing
-  /// The registration's etag is another one.
+  /// The registration's etag differs.
   case stale
 }
 
@@ -66,9 +66,9 @@ package enum RegistrationWrite: Hashable, Sendable {
 package struct FoundDevices: Hashable, Sendable {
   package struct Item: Hashable, Sendable {
     package let stored: StoredRegistration
-    /// The installation that made it; `nil` when a client wrote it.
+    /// The installation that it is derived from; `nil` when a client wrote it.
     package let installationID: String?
-    /// Where the next push to it goes first.
+    /// The environment in which the next push to it is tried first.
     package let environment: PushEnvironment
 
     package init(
@@ -84,14 +84,14 @@ package struct FoundDevices: Hashable, Sendable {
   /// In rising order of the numbers.
   package private(set) var registrations: [Item] = []
   private var size = PageSize()
-  /// There are more than were asked for, or than one answer takes (``PageSize``).
+  /// Whether there are more than were requested, or than one reply may contain (``PageSize``).
   package var hasMore = false
   /// The hosts of APNs behind the hub's credential; none without one.
   package var apnsHosts: [PushEnvironment: String] = [:]
 
   package init() {}
 
-  /// What does not fit any more is left out.
+  /// Entries beyond the size limit are omitted.
   package mutating func append(_ installation: Installation) {
     if size.isReached {
       hasMore = true
@@ -101,7 +101,7 @@ package struct FoundDevices: Hashable, Sendable {
     size.add(installation)
   }
 
-  /// What does not fit any more is left out.
+  /// Entries beyond the size limit are omitted.
   package mutating func append(_ item: Item) {
     if size.isReached {
       hasMore = true
@@ -117,11 +117,11 @@ package struct FoundDevices: Hashable, Sendable {
 }
 
 extension RegistrationDraft {
-  /// - Parameter registration: Checked already.
+  /// - Parameter registration: A validated registration.
   init(_ registration: Registration, expiresAt: Date?) {
     var kind = Kind.native
     if case .template(var template, let name) = registration.kind {
-      // Those of the registration count.
+      // Its tags are those of the registration.
       template.tags = []
       kind = .template(template, name: name)
     }

@@ -1,7 +1,7 @@
 import Foundation
 package import NotificationHubs
 
-/// Goes through an audience and notes what a send would do for each device.
+/// Traverses an audience and records what a send would do for each device.
 struct AudienceSurvey {
   private struct Cell: Hashable {
     let platform: PushPlatform
@@ -14,24 +14,24 @@ struct AudienceSurvey {
     let code: String
   }
 
-  /// What is known of a cell.
+  /// The findings about a cell.
   private struct Known {
     let form: Renderer.Form
-    /// Of every device of the cell; `nil` when each has to be rendered.
+    /// The problems of every device of the cell; `nil` when each must be rendered.
     var problems: [ProblemKey]?
     var samples = 0
   }
 
   private static let samplesPerTemplate = 2
   private static let sampleLimit = 20
-  /// Beyond so many templates the knowledge starts afresh.
+  /// Maximum number of cached cells; beyond it the cache is cleared.
   private static let cellLimit = 10_000
   private static let problemLimit = 1_000
-  /// How much of a template is shown, in characters.
+  /// Maximum length of the excerpt of a template, in characters.
   private static let excerpt = 80
 
   private let renderer: Renderer
-  /// Those with a credential.
+  /// The platforms with a credential.
   private let platforms: Set<PushPlatform>
   private(set) var examined = 0
   private var shares: [PushPlatform: SendPreview.Share] = [:]
@@ -137,7 +137,7 @@ struct AudienceSurvey {
     return found
   }
 
-  /// Enters a problem that has no device yet.
+  /// Records a problem, without a device yet.
   private mutating func note(
     _ cell: Cell, _ code: String, _ text: String, _ template: PushTemplate?, _ isFatal: Bool
   ) -> ProblemKey {
@@ -167,14 +167,15 @@ struct AudienceSurvey {
 }
 
 extension HubService {
-  /// How many devices a preview looks at; beyond that it tells of the first so many.
+  /// Maximum number of devices that a preview examines; beyond it the preview covers only the first
+  /// ones.
   private static let previewLimit = 1_000_000
   private static let previewPage = 1_000
 
-  /// Finds out what a send would do: checks it as ``send(hub:headers:body:)`` does, and goes
-  /// through its audience, rendering for each device. Nothing is sent, nothing is stored.
+  /// Previews a send: checks it as ``send(hub:headers:body:)`` does, and traverses its audience,
+  /// rendering for each device. Nothing is sent, nothing is stored.
   ///
-  /// - Parameter isDirect: The headers name one device.
+  /// - Parameter isDirect: Whether the headers name one device.
   /// - Throws: ``HubFailure`` as the send would.
   package func preview(
     hub: Hub, headers: some Sequence<(name: String, value: String)>, body: [UInt8],

@@ -2,7 +2,7 @@ import NotificationHubs
 import Wire
 
 extension DirectTarget {
-  /// The longest handle, in bytes; those of the push services stay below 2 KB.
+  /// Maximum length of a handle, in bytes; those of the push services stay below 2 KB.
   private static let maxHandleBytes = 4096
 
   /// The one device of a direct send (docs/protocol/rest.md, section 5.4).
@@ -28,9 +28,9 @@ extension DirectTarget {
     return try targets(for: [channel], platform)[0]
   }
 
-  /// The devices of a direct send in their order, each one's later mentions marked.
+  /// The devices of a direct send in order, with repetitions marked.
   ///
-  /// - Throws: ``HubFailure`` with 400 for a handle that no push service could have given.
+  /// - Throws: ``HubFailure`` with 400 for a text that cannot be a push service's handle.
   static func targets(
     for channels: [PushChannel], _ platform: PushPlatform
   ) throws -> [DirectTarget] {
@@ -58,7 +58,7 @@ extension DirectTarget {
     case (.subscription, .browser): break
     case (.subscription, _): throw refusal("is a subscription, which only a browser has")
     case (.handle(let text), .apns):
-      // As registrations keep it, so that equal devices are seen to be equal.
+      // In the stored form of registrations, so that equal devices have equal handles.
       if text.utf8.allSatisfy({ Character(Unicode.Scalar($0)).isHexDigit }) {
         channel = .handle(text.uppercased())
       }
@@ -84,7 +84,7 @@ extension DirectTarget {
     return channel
   }
 
-  /// As ``TargetPage/handles`` has it.
+  /// The form in ``TargetPage/handles``.
   private static func stored(_ channel: PushChannel) -> String {
     switch channel {
     case .handle(let text): text

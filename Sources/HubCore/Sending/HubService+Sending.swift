@@ -7,11 +7,11 @@ extension HubService {
   ///
   /// - Parameters:
   ///   - headers: All header fields of the request, names in any letter case.
-  ///   - activity: Kept in the moment of acceptance.
-  /// - Returns: The record; its id goes into the `Location` of the reply. With an `Idempotency-Key`
-  ///   that came before, that of the first time.
-  /// - Throws: ``HubFailure``: 400 or 413 for what is wrong with the request, 404 when the hub is
-  ///   gone, 422 for an `Idempotency-Key` of another request, 503 when the store cannot take it.
+  ///   - activity: An entry of the activity log, stored in the transaction of the acceptance.
+  /// - Returns: The record; its id goes into the `Location` of the reply. With a repeated
+  ///   `Idempotency-Key`, that of the first time.
+  /// - Throws: ``HubFailure``: 400 or 413 for an invalid request, 404 when the hub is gone, 422 for
+  ///   an `Idempotency-Key` of another request, 503 when the store cannot accept it.
   package func send(
     hub: Hub, headers: some Sequence<(name: String, value: String)>, body: [UInt8],
     activity: ActivityNote? = nil
@@ -39,8 +39,8 @@ extension HubService {
     return try await accept(submission, headers: headers, kind: "direct", activity: activity)
   }
 
-  /// Accepts a send that is to go out later (docs/protocol/rest.md, section 5.6); one whose time is
-  /// past goes out at once.
+  /// Accepts a send at a later time (docs/protocol/rest.md, section 5.6); one whose time is past is
+  /// sent at once.
   ///
   /// - Returns: As ``send(hub:headers:body:)``, with an id of the scheduled form.
   /// - Throws: Also 400 for a time that is missing, unreadable or too far ahead.
@@ -72,13 +72,13 @@ extension HubService {
     }
   }
 
-  /// How long an abort waits for what was not sent to be counted.
+  /// Maximum time for which an abort waits until the unsent targets are counted.
   private static let abortWait = Duration.seconds(2)
 
-  /// Calls off a notification that is under way, or still waits for its time; kept before anything
-  /// else. What its push services have been handed goes out, nothing else.
+  /// Aborts a notification that is being delivered, or not due yet; the abort is stored before
+  /// anything else. Pushes that have been handed to push services are delivered, nothing else.
   ///
-  /// - Returns: The notification once it has ended or, if that takes longer, as it is then.
+  /// - Returns: The notification once it has ended or, if that takes longer, in its current state.
   /// - Throws: ``HubFailure``: 404 for an id that this hub does not know, 409 when it has ended.
   package func abort(hub: Hub, id: NotificationID) async throws -> NotificationAbort {
     let verdict = try await answering { try await store.abort(id, hub: hub.id, at: clock.now()) }
@@ -103,7 +103,7 @@ extension HubService {
 
   // MARK: Accepting
 
-  /// The notification that a request asks for.
+  /// The notification that a request describes.
   func read(
     _ headers: SendHeaders, _ body: [UInt8], isDirect: Bool = false, isScheduled: Bool = false
   ) async throws -> NotificationRequest {
@@ -171,8 +171,8 @@ extension HubService {
   /// section 5.5); as ``send(hub:headers:body:)``.
   ///
   /// - Parameters:
-  ///   - headers: Those of the request; the content type says how the body is taken apart.
-  ///   - body: Of multipart form, with the parts `notification` and `devices`.
+  ///   - headers: The headers of the request; the content type determines how the body is split.
+  ///   - body: A multipart body, with the parts `notification` and `devices`.
   package func sendBatch(
     hub: Hub, headers: some Sequence<(name: String, value: String)>, body: [UInt8],
     activity: ActivityNote? = nil

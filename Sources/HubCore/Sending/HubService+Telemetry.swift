@@ -2,7 +2,7 @@ import Foundation
 package import NotificationHubs
 
 extension HubService {
-  /// What has become of a notification so far (docs/protocol/rest.md, section 5.8).
+  /// The current outcomes of a notification (docs/protocol/rest.md, section 5.8).
   ///
   /// - Parameter isExtended: For readers of Belfry's own outcomes.
   /// - Returns: Without ``NotificationTelemetry/location``, which depends on the request's address.
@@ -18,7 +18,7 @@ extension HubService {
     return NotificationTelemetry(record, isExtended: isExtended)
   }
 
-  /// What went wrong with a notification, device by device, as the documents of feedback
+  /// The errors of a notification, device by device, as documents in the form of feedback
   /// (docs/protocol/rest.md, sections 5.8 and 6).
   ///
   /// - Parameter after: 0 for the first page, then ``NotificationErrors/next``.
@@ -33,7 +33,7 @@ extension HubService {
       }
       let page = try await store.outcomes(
         of: id, hub: hub.id, .errors, after: after, limit: limit)
-      // When it failed was not kept by older versions.
+      // Older versions did not store the time of the failure.
       let time = record.endedAt ?? clock.now()
       let feedback = page.outcomes.map { target in
         PnsFeedback(
@@ -51,12 +51,12 @@ extension HubService {
 /// A page of a notification's errors.
 package struct NotificationErrors: Sendable {
   package let feedback: [PnsFeedback]
-  /// After which the next page starts; `nil` when this was the last.
+  /// The number after which the next page starts; `nil` when this was the last.
   package let next: RegistrationID?
 }
 
 extension NotificationTelemetry {
-  /// Whether a device was not reached for another reason than that another one has its handle.
+  /// Whether a device was not reached for a reason other than a duplicate handle.
   package var hasErrors: Bool {
     let fine = [NotificationOutcome.success.name, NotificationOutcome.skipped.name]
     return outcomes.values.contains { $0.contains { !fine.contains($0.key) && $0.value > 0 } }
@@ -64,7 +64,7 @@ extension NotificationTelemetry {
 }
 
 extension HubService {
-  /// What became of a notification device by device, as far as it is kept.
+  /// The stored outcomes of a notification device by device.
   ///
   /// - Parameters:
   ///   - after: 0 for the first page, then ``DeviceOutcomePage/next``.
@@ -87,7 +87,7 @@ extension HubService {
 /// A page of a notification's devices.
 package struct DeviceOutcomePage: Sendable {
   package let devices: [DeviceOutcome]
-  /// After which the next page starts; `nil` when this was the last.
+  /// The number after which the next page starts; `nil` when this was the last.
   package let next: RegistrationID?
 }
 
@@ -102,8 +102,9 @@ extension DeviceOutcome {
 }
 
 extension NotificationTelemetry {
-  /// What clients see of a notification (docs/protocol/rest.md, section 5.8). Outcomes that only
-  /// feedback knows count as their nearest relative; ``location`` is for the caller to fill.
+  /// The telemetry of a notification in the form for clients (docs/protocol/rest.md, section 5.8).
+  /// Outcomes that only feedback distinguishes are counted as the closest other one; the caller
+  /// sets ``location``.
   /// - Parameter isExtended: For readers of Belfry's own outcomes.
   package init(_ record: NotificationRecord, isExtended: Bool = false) {
     var outcomes: [PushPlatform: [String: Int]] = [:]
@@ -124,7 +125,7 @@ extension NotificationTelemetry {
 }
 
 extension HubService {
-  /// How far a notification has come.
+  /// The progress of a notification.
   ///
   /// - Throws: ``HubFailure``: 404 for an id that this hub does not know, 503 when the store cannot
   ///   answer.
@@ -152,7 +153,7 @@ extension HubService {
     }
   }
 
-  /// Counts whom an unfinished notification goes to; `nil` for a direct send, whose devices the
+  /// Counts the audience of an unfinished notification; `nil` for a direct send, whose devices the
   /// store does not count.
   private func audience(of record: NotificationRecord) async throws -> Int? {
     guard !record.request.isDirect else { return nil }
@@ -161,7 +162,7 @@ extension HubService {
 }
 
 extension HubService {
-  /// The next notifications of a list; read by stretches like
+  /// The next notifications of a list; read in slices like
   /// ``installations(hub:_:after:limit:)``.
   ///
   /// - Throws: 400 for a tag that none can have.

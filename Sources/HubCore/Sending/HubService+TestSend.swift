@@ -3,12 +3,12 @@ package import NotificationHubs
 import Synchronization
 
 extension HubService {
-  /// Sends to a few devices drawn at random from the audience, and waits for what the push services
-  /// say (docs/protocol/rest.md, section 5.7). Nothing is kept, and nothing tried again.
+  /// Sends to a few devices drawn at random from the audience, and waits for the replies of the
+  /// push services (docs/protocol/rest.md, section 5.7). Nothing is stored, and nothing retried.
   ///
   /// - Parameter headers: As of ``send(hub:headers:body:)``.
-  /// - Throws: ``HubFailure``: also 429 with `Retry-After` when the hub has had its test sends of
-  ///   this minute, and 400 for an `Idempotency-Key`, which a test send cannot honour.
+  /// - Throws: ``HubFailure``: also 429 with `Retry-After` when the hub has used up its test sends
+  ///   of this minute, and 400 for an `Idempotency-Key`, which a test send cannot honour.
   package func testSend(
     hub: Hub, headers: some Sequence<(name: String, value: String)>, body: [UInt8]
   ) async throws -> NotificationOutcomeReport {
@@ -46,7 +46,7 @@ extension HubService {
 }
 
 extension TargetPage {
-  /// Leaves out the targets whose handle an earlier one has: a device gets a native send once
+  /// Removes targets whose handle an earlier one has: a device gets a native send once
   /// (docs/protocol/rest.md, section 5.9). For pages of one platform.
   fileprivate mutating func keepOneOfEachHandle() {
     var seen: Set<String> = []
@@ -57,17 +57,17 @@ extension TargetPage {
 }
 
 extension String {
-  /// Of a stored Web Push subscription, its endpoint (see ``TargetPage/handles``).
+  /// The endpoint of a stored Web Push subscription (see ``TargetPage/handles``).
   var firstLine: String { String(prefix { $0 != "\n" }) }
 }
 
-/// Counts the test sends of each hub, so that a slow synchronous call is not made a way of sending
-/// (docs/protocol/rest.md, section 5.7). In memory: after a restart it starts afresh, and each of
+/// Counts the test sends of each hub, so that a slow synchronous call is not misused for regular
+/// sending (docs/protocol/rest.md, section 5.7). In memory: a restart resets it, and each of
 /// several nodes has its share.
 final class CallMeter: Sendable {
   private let perMinute: Int
   private let nodes: NodeCount
-  /// What is told to those over it.
+  /// The advice in the error for callers over the limit.
   private let advice: String
   /// The times of each hub's calls in the last minute, the oldest first.
   private let calls = Mutex<[Hub.ID: [Date]]>([:])
@@ -78,7 +78,7 @@ final class CallMeter: Sendable {
     self.advice = advice
   }
 
-  /// Takes note of a call.
+  /// Counts a call.
   /// - Throws: ``HubFailure`` with 429 and the seconds after which the next one is free.
   func take(_ hub: Hub.ID, at now: Date) throws(HubFailure) {
     let wait: Double? = calls.withLock { calls in

@@ -7,14 +7,15 @@ package struct NotificationID: RawRepresentable, Hashable, Sendable {
   package let rawValue: String
   package init(rawValue: String) { self.rawValue = rawValue }
 
-  /// A new id: 128 random bits and the moment of acceptance. The two numbers at the end name the
-  /// service's machines in the recordings; here they are random and only keep the form.
+  /// Generates an id: 128 random bits and the time of acceptance. The two numbers at the end
+  /// identify the original service's machines in the recordings; here they are random and only
+  /// preserve the form.
   package init(at now: Date, random: HubRandom) {
     rawValue = Self.words(at: now, random).joined(separator: "-")
   }
 
-  /// A new id of a scheduled notification (docs/protocol/rest.md, section 5.6): the same words
-  /// joined by `_`, and the name of a queue and a number, which are random here as well.
+  /// Generates an id of a scheduled notification (docs/protocol/rest.md, section 5.6): the same
+  /// parts joined by `_`, and the name of a queue and a number, which are random here as well.
   package init(scheduledAt now: Date, random: HubRandom) {
     let place: Int64 = random.number(in: 10_000_000_000_000_000...99_999_999_999_999_999)
     let queue = "QNHQueue\(Self.digits(random))-S\(place)"

@@ -1,7 +1,7 @@
 package import Foundation
 package import NotificationHubs
 
-/// Where a notification stands (docs/protocol/rest.md, section 5.8).
+/// The state of a notification (docs/protocol/rest.md, section 5.8).
 package enum NotificationState: String, CaseIterable, Hashable, Sendable {
   case enqueued = "Enqueued"
   case scheduled = "Scheduled"
@@ -11,7 +11,7 @@ package enum NotificationState: String, CaseIterable, Hashable, Sendable {
   case abandoned = "Abandoned"
   case canceled = "Canceled"
 
-  /// Nothing more will happen to it.
+  /// Whether the state will not change any more.
   package var isFinal: Bool {
     switch self {
     case .enqueued, .scheduled, .processing: false
@@ -20,8 +20,8 @@ package enum NotificationState: String, CaseIterable, Hashable, Sendable {
   }
 }
 
-/// What targets are counted by: telemetry shows each platform apart, and template deliveries
-/// apart from native ones.
+/// The key by which targets are counted: telemetry separates platforms, and template deliveries
+/// from native ones.
 package struct OutcomeKey: Hashable, Sendable {
   package let platform: PushPlatform
   package let isTemplate: Bool
@@ -33,47 +33,48 @@ package struct OutcomeKey: Hashable, Sendable {
   }
 }
 
-/// One notification with all that is known of it.
+/// A notification with everything that is known of it.
 package struct NotificationRecord: Sendable {
   package let id: NotificationID
   package let hub: Hub.ID
   package let request: NotificationRequest
   package var state: NotificationState
-  /// When it was accepted.
+  /// The time of acceptance.
   package var enqueuedAt: Date
-  /// When a scheduled notification is to be sent; `nil` for one that was sent at once.
+  /// The time when a scheduled notification is to be sent; `nil` for one that was sent at once.
   package var scheduledFor: Date?
-  /// When its delivery began; of a scheduled one, when it was released.
+  /// The time when its delivery began; for a scheduled one, when it was released.
   package var startedAt: Date?
   package var endedAt: Date?
-  /// When its sender has called it off.
+  /// The time when its sender aborted it.
   package var abortedAt: Date?
-  /// The part of its work that the record stands for, where it was claimed; cursor and
+  /// The part of its work that the record represents, if it was claimed; cursor and
   /// ``isAudienceRead`` are those of the part.
   package var lease = WorkLease()
   /// Targets up to this number have their outcome or a retry row.
   package var cursor: RegistrationID
-  /// All pages have been read; only retries are left.
+  /// Whether all pages have been read, so that only retries are left.
   package var isAudienceRead: Bool
   package var counts: [OutcomeKey: Int]
-  /// Which outcomes were kept device by device; `nil` while there are none, and for a notification
-  /// that an older Belfry has delivered.
+  /// The kind of outcomes that were stored device by device; `nil` while there are none, and for a
+  /// notification delivered by an older Belfry.
   package var keeping: OutcomeKeeping?
-  /// Some of what was kept has been deleted since.
+  /// Whether some of the stored outcomes have been deleted since.
   package var hasClearedOutcomes = false
-  /// The store's last registration when it was accepted: greater numbers were not there yet. `nil`
-  /// when an older Belfry has accepted it.
+  /// The store's last registration when it was accepted: greater numbers did not exist yet. `nil`
+  /// when an older Belfry accepted it.
   package var lastRegistration: RegistrationID?
 
-  /// When the hub began to owe its delivery; its time in the hub counts from here.
+  /// The time from which the delivery window counts.
   package var releasedAt: Date {
     scheduledFor == nil ? enqueuedAt : startedAt ?? enqueuedAt
   }
 
-  /// ``releasedAt`` in the time of ``HubClock/steady``. `nil` where only the time of day was kept,
-  /// as a file does.
+  /// ``releasedAt`` in the time of ``HubClock/steady``. `nil` where only the time of day was
+  /// stored, as in a file.
   package var steadyRelease: Date?
-  /// In its place when the node that released it did not know that time yet: the first claim says it.
+  /// A placeholder when the node that released it did not know that time yet: the first claim sets
+  /// it.
   package static let unknownRelease = Date(timeIntervalSince1970: 0)
 
   package init(
@@ -96,7 +97,7 @@ package struct NotificationRecord: Sendable {
   }
 }
 
-/// Notifications that a store was asked for, and those of them that it cannot read.
+/// Notifications found in a store, and those of them that it cannot read.
 package struct FoundNotifications: Sendable {
   package var records: [NotificationRecord]
   package var unreadable: [UnreadableNotification]
@@ -109,7 +110,7 @@ package struct FoundNotifications: Sendable {
   }
 }
 
-/// A stored notification that makes no sense; it stays as it is, to be repaired.
+/// A malformed stored notification; it is left unchanged, to be repaired.
 package struct UnreadableNotification: Hashable, Sendable {
   package let id: NotificationID
   package let hub: Hub.ID

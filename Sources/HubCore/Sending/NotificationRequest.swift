@@ -2,28 +2,30 @@ import Foundation
 package import NotificationHubs
 import Wire
 
-/// A send as the hub has accepted it: validated, and everything that delivery needs.
+/// A send as accepted by the hub: validated, with everything that delivery needs.
 package struct NotificationRequest: Hashable, Sendable {
-  /// What the body is.
+  /// The format of the body.
   package enum Format: Hashable, Sendable {
     /// Properties for templates, as a JSON object of strings.
     case template
-    /// A payload for one platform, passed on as it is.
+    /// A payload for one platform, passed on unchanged.
     case native(PushPlatform)
   }
 
   package var format: Format
-  /// The body as it came, without a byte order mark.
+  /// The body as received, without a byte order mark.
   package var body: [UInt8]
-  /// The expression's wire text as it came; `nil` for a broadcast.
+  /// The expression's text as received; `nil` for a broadcast.
   package var tags: String?
   /// The parsed ``tags``.
   package var expression: TagExpression?
   /// Headers for the push services, names in lower case (`apns-priority`, `x-wns-type` …).
   package var headers: [String: String]
-  /// When push services may give up, in seconds since 1970; `nil` when the sender did not say.
+  /// The time after which push services may give up, in seconds since 1970; `nil` when the sender
+  /// did not specify it.
   package var expiry: Int64?
-  /// Goes to the devices that the sender names (see ``DirectTarget``), not to an audience.
+  /// Whether it goes to the devices that the sender names (see ``DirectTarget``), not to an
+  /// audience.
   package var isDirect: Bool
 
   package init(
@@ -41,15 +43,15 @@ package struct NotificationRequest: Hashable, Sendable {
 }
 
 extension NotificationRequest {
-  /// The largest body of a send, in bytes (docs/protocol/rest.md, section 9).
+  /// Maximum size of the body of a send, in bytes (docs/protocol/rest.md, section 9).
   package static let maxBodyBytes = 65_536
 
-  /// Reads and checks a send (docs/protocol/rest.md, sections 5.1 and 5.2). What is for the push
-  /// services to judge is handed on as it is.
+  /// Parses and validates a send (docs/protocol/rest.md, sections 5.1 and 5.2). Values that are up
+  /// to the push services are passed on unchanged.
   ///
   /// - Parameters:
-  ///   - isDirect: The send goes to devices that it names, and can have no tags.
-  ///   - isScheduled: The send may name its time.
+  ///   - isDirect: Whether the send goes to devices that it names, and must have no tags.
+  ///   - isScheduled: Whether the send may specify its time.
   /// - Throws: ``HubFailure`` with 400 or 413.
   package init(
     headers: SendHeaders, body: [UInt8], limits: HubLimits, isDirect: Bool = false,
@@ -74,8 +76,8 @@ extension NotificationRequest {
       expiry: expiry, isDirect: isDirect)
   }
 
-  /// A header that asks for less than everyone at once must never be passed over: the push would go
-  /// out to everyone at once.
+  /// A header that restricts or delays a send must never be ignored: the push would be sent to
+  /// everyone at once.
   private static func checkKind(
     _ headers: SendHeaders, isDirect: Bool, isScheduled: Bool
   ) throws {
@@ -101,7 +103,7 @@ extension NotificationRequest {
     }
   }
 
-  /// A direct send reaches what it names (docs/protocol/rest.md, section 5.4).
+  /// A direct send reaches the named devices only (docs/protocol/rest.md, section 5.4).
   private static func checkDirect(_ format: Format, hasTags: Bool) throws {
     guard format != .template else {
       throw HubFailure(
@@ -131,7 +133,7 @@ extension NotificationRequest {
     return .native(platform)
   }
 
-  /// A header that is there but blank must never become a broadcast (docs/protocol/tags.md,
+  /// A header that is present but blank must never become a broadcast (docs/protocol/tags.md,
   /// section 2.1).
   private static func audience(
     _ headers: SendHeaders, limits: HubLimits
@@ -156,14 +158,14 @@ extension NotificationRequest {
     }
   }
 
-  /// The tutorials send `Tags: "12345"`.
+  /// Removes quotes, because the tutorials send `Tags: "12345"`.
   private static func unquoted(_ text: String) -> String {
     guard text.count >= 2, text.hasPrefix("\""), text.hasSuffix("\"") else { return text }
     return text.dropFirst().dropLast().trimmingBlanks
   }
 
-  /// A whole number of seconds moves from the headers to ``expiry``; what is no number stays for
-  /// the push service to refuse. `apns-expiration` wins over the date header.
+  /// Moves a whole number of seconds from the headers to ``expiry``; anything else is left for the
+  /// push service to refuse. `apns-expiration` takes precedence over the date header.
   private static func expiry(
     _ headers: SendHeaders, kept: inout [String: String]
   ) throws -> Int64? {
@@ -186,9 +188,9 @@ extension NotificationRequest {
 }
 
 extension NotificationRequest {
-  /// Checks that a body has the form of its format (docs/protocol/rest.md, section 5.2). It travels
-  /// on byte for byte, so it is read strictly; whom it goes to is for the hub to say, never for the
-  /// body.
+  /// Checks that a body has the form of its format (docs/protocol/rest.md, section 5.2). It is
+  /// passed on byte for byte, so it is parsed strictly; its receivers are determined by the hub,
+  /// never by the body.
   ///
   /// - Throws: ``HubFailure`` with 400.
   static func checkBody(_ body: [UInt8], for format: Format, headers: SendHeaders) throws {
@@ -206,7 +208,7 @@ extension NotificationRequest {
     }
   }
 
-  /// The members of an FCM message that say whom it is for; FCM takes one of them in all.
+  /// The members of an FCM message that name its receiver; FCM accepts only one of them.
   package static let fcmTargets = ["token", "fid", "topic", "condition"]
 
   private static func isWellFormed(
@@ -233,7 +235,7 @@ extension NotificationRequest {
         let isRaw = platform == .wns ? isRawWindows(headers) : isRawPhone(headers)
         return isRaw ? !body.isEmpty : isText && isXML(body)
       case .json:
-        // What a page does with it is its own affair.
+        // The page that receives it defines its contents.
         return isText && isJSON(body)
       case .object: return isText && PayloadOutline(body) != nil
       }
@@ -256,9 +258,9 @@ extension NotificationRequest {
       ?? false
   }
 
-  /// A raw message of Windows Phone has any form. It has no target header, and its class says that
-  /// it is one: 3 at once, 13 and 23 within a while (docs/protocol/push-services/retired.md,
-  /// section 2).
+  /// Whether it is a raw message of Windows Phone, which may have any form. It has no target
+  /// header, and its class identifies it: 3 at once, 13 and 23 within a while
+  /// (docs/protocol/push-services/retired.md, section 2).
   private static func isRawPhone(_ headers: SendHeaders) -> Bool {
     guard headers[SendHeaderName.mpnsTarget] == nil,
       let kind = headers[SendHeaderName.mpnsClass]?.trimmingBlanks
@@ -266,7 +268,7 @@ extension NotificationRequest {
     return ["3", "13", "23"].contains(kind)
   }
 
-  /// Whatever encoding the document declares: .NET declares UTF-16 and sends UTF-8
+  /// Accepts any encoding that the document declares: .NET declares UTF-16 and sends UTF-8
   /// (docs/protocol/rest.md, section 5.2).
   private static func isXML(_ body: [UInt8]) -> Bool {
     (try? XMLValues.expressions(in: body)) != nil
@@ -274,10 +276,9 @@ extension NotificationRequest {
 }
 
 extension NotificationRequest {
-  /// Refuses a native payload that its push service takes from nobody
-  /// (docs/protocol/push-services), so that the sender hears of it at once and not device by
-  /// device. What a template renders, and limits that depend on more than the size, are told with
-  /// each device's outcome.
+  /// Refuses a native payload that its push service never accepts (docs/protocol/push-services), so
+  /// that the sender learns of it at once and not device by device. Rendered templates, and limits
+  /// that depend on more than the size, are reported with each device's outcome.
   ///
   /// - Throws: ``HubFailure`` with 413.
   static func checkSize(_ body: [UInt8], for format: Format, headers: SendHeaders) throws {

@@ -1,11 +1,11 @@
 package import NotificationHubs
 import Wire
 
-/// How large a payload the push services take (docs/protocol/rest.md, section 9).
+/// The push services' limits on payloads (docs/protocol/rest.md, section 9).
 package enum PayloadSize {
-  /// The most bytes of payload that the push service takes, as far as its documents say
-  /// (docs/protocol/push-services); `nil` where they do not. The gateways and the services
-  /// themselves have the last word.
+  /// Maximum payload in bytes that the push service accepts, as far as it is documented
+  /// (docs/protocol/push-services); `nil` where it is not. The gateways and the services themselves
+  /// have the last word.
   ///
   /// - Parameter headers: For the push service, names in lower case.
   package static func limit(
@@ -15,10 +15,11 @@ package enum PayloadSize {
     return platform == .apns ? pushType(headers)?.payloadLimit ?? usual : usual
   }
 
-  /// The size of a payload that its push service is sure to refuse for it, and the limit, in bytes.
+  /// The size of a payload that is certainly too large for its push service, and the limit, in
+  /// bytes.
   ///
-  /// Where the service counts in a way of its own this is the least that it can count; near the
-  /// edge the service decides.
+  /// If the service has its own way of counting, this is the minimum that it can count; near the
+  /// limit the service decides.
   ///
   /// - Parameter headers: For the push service, names in lower case.
   /// - Returns: `nil` when the payload fits, or may fit.
@@ -30,16 +31,16 @@ package enum PayloadSize {
     return size > limit ? (size, limit) : nil
   }
 
-  /// What Apple takes the push for: its kind says so or, where none is given, its topic. In the
-  /// older form of the headers, too.
+  /// The push type that Apple infers: from the header or, if it is missing, from the topic. The
+  /// older form of the headers is also considered.
   private static func pushType(_ headers: [String: String]) -> APNsPayload.PushType? {
     func given(_ name: String) -> String? { headers[name] ?? headers["x-" + name] }
     if let type = given("apns-push-type") { return APNsPayload.PushType(rawValue: type) }
     return given("apns-topic").flatMap { APNsPayload.PushType(topic: $0) }
   }
 
-  /// The names and texts inside `data` and `notification` of an FCM message: whatever Google
-  /// counts, it counts these.
+  /// The size of names and texts inside `data` and `notification` of an FCM message: however Google
+  /// counts, these are included.
   private static func messageSize(_ json: [UInt8]) -> Int {
     json.withUnsafeBufferPointer { bytes in
       var scanner = JSONScanner(bytes)
@@ -48,7 +49,7 @@ package enum PayloadSize {
   }
 
   private static func messageSize(_ scanner: inout JSONScanner) -> Int {
-    // Of the members that we are in, the outer two.
+    // The outer two of the members on the path.
     var names = ["", ""]
     var total = 0
     while let token = try? scanner.next(), token != .end {
@@ -68,16 +69,16 @@ package enum PayloadSize {
   }
 }
 
-/// The upper two levels of a JSON object: enough to tell what kind of payload it is, without
-/// decoding what a push service will read byte for byte.
+/// The upper two levels of a JSON object: enough to determine the kind of payload, without decoding
+/// what a push service will read byte for byte.
 struct PayloadOutline {
   /// The names of its members.
   private(set) var names: Set<String> = []
-  /// Of each member that is an object itself, the names of its members; those of a member that
-  /// comes more than once are taken together.
+  /// For each member that is an object, the names of its members; those of a repeated member are
+  /// merged.
   private(set) var objects: [String: Set<String>] = [:]
 
-  /// - Returns: `nil` for what is no JSON object (RFC 8259, read strictly).
+  /// - Returns: `nil` for anything but a JSON object (RFC 8259, parsed strictly).
   init?(_ json: [UInt8]) {
     let isWhole = json.withUnsafeBufferPointer { bytes in
       var scanner = JSONScanner(bytes)

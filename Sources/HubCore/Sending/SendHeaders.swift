@@ -4,12 +4,12 @@ import Wire
 
 /// The header fields of a send, looked up by lower-case name.
 package struct SendHeaders: Sendable {
-  /// The first value of each name; what HTTP lets come twice is of no use in a send.
+  /// The first value of each name; repeated fields, which HTTP allows, are not used in a send.
   let fields: [String: String]
-  /// Names that came more than once with different values: what the sender meant is not known.
+  /// Names that came more than once with different values, whose meaning is ambiguous.
   let contradictory: Set<String>
 
-  /// - Parameter fields: As they came: names in any letter case.
+  /// - Parameter fields: The fields as received, with names in any letter case.
   package init(_ fields: some Sequence<(name: String, value: String)>) {
     var kept: [String: String] = [:]
     var contradictory: Set<String> = []
@@ -43,7 +43,7 @@ package struct SendHeaders: Sendable {
 
 /// The names of the headers that the hub reads, in lower case (docs/protocol/rest.md, section 5.1).
 enum SendHeaderName {
-  /// What all headers that are for the hub itself begin with.
+  /// The common prefix of all headers for the hub itself.
   static let hubPrefix = "servicebusnotification-"
   static let format = "servicebusnotification-format"
   static let tags = "servicebusnotification-tags"
@@ -51,7 +51,7 @@ enum SendHeaderName {
   static let apnsExpiryDate = "servicebusnotification-apns-expiry"
   static let apnsExpiration = "apns-expiration"
   static let apnsPriority = "apns-priority"
-  /// Older spellings, each with the name that has taken its place.
+  /// Older spellings, each with its replacement.
   static let apnsAliases = [
     ("x-apns-priority", "apns-priority"), ("x-apns-expiration", "apns-expiration"),
     ("x-apns-push-type", "apns-push-type"),
@@ -68,13 +68,13 @@ enum SendHeaderName {
   static let idempotencyKey = "idempotency-key"
 }
 
-/// The headers of a send that are for the push services, not for the hub: chosen by name, bounded,
-/// and free of characters that could end a header line. Their meaning is for the push service to
-/// judge (docs/protocol/rest.md, section 5.1).
+/// The headers of a send for the push services, not for the hub: chosen by name, limited, and
+/// without characters that could end a header line. Their values are up to the push service
+/// (docs/protocol/rest.md, section 5.1).
 enum PassThroughHeaders {
-  /// More than any push service knows.
+  /// More than any push service defines.
   static let maxCount = 32
-  /// All names and values together; what APNs and WNS know stays far below.
+  /// Maximum size of all names and values together; those of APNs and WNS stay far below.
   static let maxBytes = 4096
 
   /// - Returns: Names in lower case; empty values left out.
@@ -107,17 +107,17 @@ enum PassThroughHeaders {
     return kept
   }
 
-  /// Whether a push service gets a header at all; a template send reaches every platform, so each
-  /// gets its own only.
+  /// Whether a push service gets a header; a template send reaches every platform, so each gets
+  /// only its own.
   static func isRead(by platform: PushPlatform, _ name: String) -> Bool {
     let traits = platform.traits
     if traits.headers.contains(name) { return true }
     guard let prefix = traits.headerPrefix, name.hasPrefix(prefix) else { return false }
-    // MPNS takes any `X-` header that is not another's.
+    // MPNS accepts any `X-` header that does not belong to another service.
     return prefix != "x-" || !ownPrefixes.contains { name.hasPrefix($0) }
   }
 
-  /// Of the platforms that take no other headers.
+  /// The prefixes of platforms that accept no other headers.
   private static let ownPrefixes = PushPlatform.allCases.compactMap(\.traits.headerPrefix)
     .filter { $0 != "x-" }
 
@@ -129,23 +129,22 @@ enum PassThroughHeaders {
       return format == .native(.browser) || format == .template
     }
     if name == SendHeaderName.mpnsTarget || name == SendHeaderName.mpnsClass { return true }
-    // MPNS takes any `X-` header; those of proxies and of Azure's clients are not meant for it.
+    // MPNS accepts any `X-` header; those of proxies and of Azure's clients are not meant for it.
     return format == .native(.mpns) && name.hasPrefix("x-") && !name.hasPrefix("x-ms-")
       && !name.hasPrefix("x-apns-") && !name.hasPrefix("x-forwarded-")
   }
 }
 
 extension IdempotencyClaim {
-  /// The longest key, in characters.
+  /// Maximum length of a key, in characters.
   static let maxKeyLength = 255
 
   /// The claim of a request with the header `Idempotency-Key`; `nil` without.
   ///
-  /// The fingerprint is of what the hub has understood, so a repeat may spell its headers
-  /// otherwise.
+  /// The fingerprint is of the parsed request, so a repeat may spell its headers differently.
   ///
-  /// - Parameter kind: Tells equal bodies apart that were posted to different resources.
-  /// - Throws: ``HubFailure`` with 400 for a key that is empty, too long or no printable ASCII.
+  /// - Parameter kind: Distinguishes equal bodies that were posted to different resources.
+  /// - Throws: ``HubFailure`` with 400 for a key that is empty, too long or not printable ASCII.
   init?(
     headers: SendHeaders, kind: String, submission: Submission, expiresAt: Date
   ) throws {

@@ -1,9 +1,9 @@
 package import Foundation
 package import NotificationHubs
 
-/// A line of the activity log as it is kept.
+/// A stored entry of the activity log.
 package struct ActivityEntry: Hashable, Sendable {
-  /// 0 for what concerns the namespace. A hub made later under the same name is another.
+  /// 0 for entries about the namespace. A hub created later under the same name is a different one.
   package var hub: Hub.ID
   package var line: HubActivity
 
@@ -13,11 +13,11 @@ package struct ActivityEntry: Hashable, Sendable {
   }
 }
 
-/// How long the activity log is kept.
+/// The retention of the activity log.
 package struct ActivityRetention: Hashable, Sendable {
   /// In seconds; `nil` forever.
   package var lifetime: Double?
-  /// How many lines are kept of all hubs together; the hub with the most makes room.
+  /// Maximum number of entries of all hubs together; the hub with the most makes room.
   package var limit: Int
 
   package init(lifetime: Double? = 90 * 86_400, limit: Int = 500_000) {
@@ -29,8 +29,8 @@ package struct ActivityRetention: Hashable, Sendable {
 /// A part of the activity log.
 package struct ActivityPage: Sendable {
   package var lines: [HubActivity]
-  /// `nil` at the log's end. A page may be short, or even empty, and yet not the last: looking for
-  /// rare lines is done by stretches.
+  /// The position of the next page; `nil` at the log's end. A page may be short, or even empty,
+  /// without being the last: rare entries are searched for in slices.
   package var next: ListPosition?
 
   package init(lines: [HubActivity] = [], next: ListPosition? = nil) {
@@ -39,16 +39,17 @@ package struct ActivityPage: Sendable {
   }
 }
 
-/// Who has changed or sent what. Lines of a deleted hub stay in the log of the namespace.
+/// The log of changes and sends with their authors. Entries of a deleted hub stay in the log of the
+/// namespace.
 package protocol ActivityStore: Sendable {
   func record(_ entries: [ActivityEntry]) async throws
-  /// The next lines, the newest first; at most `limit`.
+  /// The next entries, the newest first; at most `limit`.
   /// - Parameter hub: `nil` for all.
   func activity(
     _ query: ActivityQuery, hub: Hub.ID?, after: ListPosition?, limit: Int
   ) async throws -> ActivityPage
-  /// Deletes some lines: those before a time and, when there are more than `maximum`, the oldest of
-  /// the hub that has the most. A call does little, in a transaction of its own.
+  /// Deletes some entries: those before a time and, when there are more than `maximum`, the oldest
+  /// of the hub that has the most. A call does little, in a transaction of its own.
   /// - Returns: `true` when there may be more.
   func clearActivity(before limit: Date?, keeping maximum: Int) async throws -> Bool
 }

@@ -3,9 +3,9 @@ package import NotificationHubs
 
 /// The audience of a query, page by page.
 ///
-/// A ``RegistrationID`` is where a reading of an audience goes on: what was committed when a
-/// notification was accepted is read, whatever its number. Registrations that come later may be
-/// read or not: nodes that take numbers in blocks do not commit in their order.
+/// A ``RegistrationID`` is the position at which reading of an audience continues: everything that
+/// was committed when a notification was accepted is read, whatever its number. Later registrations
+/// may be read or not: nodes that allocate numbers in blocks do not commit in their order.
 package protocol TargetStore: Sendable {
   /// The next targets of a query after a registration number; at most `limit`.
   func targets(_ query: AudienceQuery, after: RegistrationID, limit: Int) async throws -> TargetPage
@@ -17,19 +17,19 @@ package protocol AudienceStore: TargetStore {
   /// Up to `limit` members of an audience, drawn at random; none is marked as a duplicate.
   func sample(_ query: AudienceQuery, limit: Int) async throws -> TargetPage
   /// The registrations that sends to an expression reach, whatever their kind; `nil` is everyone.
-  /// - Parameter asOf: Registrations that have expired by then are left out.
+  /// - Parameter asOf: Registrations that have expired by then are excluded.
   func counts(
     of expression: TagExpression?, hub: Hub.ID, asOf: Date
   ) async throws -> AudienceCounts
 }
 
-/// How many registrations an expression reaches. Nobody is in it as 0.
+/// Number of registrations that an expression reaches. Counts of 0 are omitted.
 package struct AudienceCounts: Hashable, Sendable {
-  /// By native sends.
+  /// Number reached by native sends.
   package var native: [PushPlatform: Int] = [:]
-  /// By template sends.
+  /// Number reached by template sends.
   package var templates: [TemplateKey: Int] = [:]
-  /// Whether a part of the registrations was counted, and the whole follows from it.
+  /// Whether only a part of the registrations was counted, and the total extrapolated.
   package var isEstimate = false
 
   package init() {}
@@ -40,7 +40,7 @@ package struct AudienceCounts: Hashable, Sendable {
     isEstimate = isEstimate || others.isEstimate
   }
 
-  /// Takes what was counted in some of as many equal parts for all of them.
+  /// Extrapolates from some of equal parts to all of them.
   package mutating func extrapolate(from counted: Int, to parts: Int) {
     native = native.mapValues { $0 * parts / counted }
     templates = templates.mapValues { $0 * parts / counted }
@@ -48,13 +48,13 @@ package struct AudienceCounts: Hashable, Sendable {
   }
 }
 
-/// A state of a store, as it gave it out; only the same store can tell which of two is the later.
+/// A state of a store; only the same store can compare two of them.
 ///
 /// Opaque, because engines have different ones: SQLite the number of its last commit, an engine
-/// with several writers the snapshot of its own that a page was read in.
+/// with several writers the snapshot of the transaction that read a page.
 package struct StoreVersion: Hashable, Sendable {
   package let rawValue: Int64
-  /// `nil` for an engine whose commits have numbers.
+  /// `nil` for an engine with numbered commits.
   package let snapshot: String?
 
   package init(rawValue: Int64) {
@@ -67,15 +67,15 @@ package struct StoreVersion: Hashable, Sendable {
     self.snapshot = snapshot
   }
 
-  /// Before everything, and after everything.
+  /// The state before everything, and the one after everything.
   package static let oldest = StoreVersion(rawValue: 0)
   package static let newest = StoreVersion(rawValue: .max)
 }
 
-/// What template registrations are counted by.
+/// The key by which template registrations are counted.
 package struct TemplateKey: Hashable, Sendable {
   package let platform: PushPlatform
-  /// Empty when the registration names none.
+  /// Empty when the registration has no name.
   package let name: String
 
   package init(platform: PushPlatform, name: String) {

@@ -1,22 +1,23 @@
 package import Foundation
 package import NotificationHubs
 
-/// What a push service has said against a device's handle (docs/protocol/rest.md, section 6).
+/// A push service's report about a device's handle (docs/protocol/rest.md, section 6).
 package struct HandleFeedback: Hashable, Sendable {
-  /// The store's number; rises with every new one.
+  /// The store's number, which rises with every new one.
   package let number: Int64
   package let at: Date
   package let outcome: NotificationOutcome
   package let platform: PushPlatform
-  /// The device's; of a browser, its endpoint.
+  /// The device's handle; for a browser, its endpoint.
   package let handle: String
-  /// The id of the registration, which may be gone; `nil` for a handle that a direct send named.
+  /// The id of the registration, which may have been deleted; `nil` for a handle that a direct send
+  /// named.
   package let registration: String?
   /// The installation that the device was registered by; `nil` when a client wrote the
   /// registration itself.
   package let installation: String?
   package let notification: NotificationID
-  /// The handle that has taken its place; only with the outcome `RefreshToken`.
+  /// The handle that replaces it; only with the outcome `RefreshToken`.
   package let newHandle: String?
 
   package init(
@@ -35,14 +36,13 @@ package struct HandleFeedback: Hashable, Sendable {
     self.newHandle = newHandle
   }
 
-  /// The outcomes that say something about the handle rather than about the moment; only these are
-  /// kept.
+  /// The outcomes that concern the handle rather than the moment; only these are stored.
   package static let outcomes: Set<NotificationOutcome> = [
     .badChannel, .expiredChannel, .wrongChannel,
   ]
-  /// How long feedback is kept, in seconds: a week.
+  /// Retention of feedback, in seconds: a week.
   package static let lifetime: TimeInterval = 7 * 86_400
-  /// How many are kept of a hub; the oldest go first.
+  /// Maximum number of entries for a hub; the oldest are deleted first.
   package static let limit = 100_000
 }
 
@@ -51,7 +51,7 @@ package struct FeedbackHour: Hashable, Sendable {
   /// Hours since 1970.
   package let hour: Int64
   package let count: Int
-  /// Of the youngest.
+  /// The time of the youngest.
   package let modifiedAt: Date
 
   package init(hour: Int64, count: Int, modifiedAt: Date) {
@@ -61,13 +61,13 @@ package struct FeedbackHour: Hashable, Sendable {
   }
 }
 
-/// Which removed registrations are meant.
+/// A selection of removed registrations.
 package struct RemovalWave: Hashable, Sendable {
   /// `nil` means every platform.
   package var platform: PushPlatform?
   /// Those that were removed at this time or later.
   package var since: Date
-  /// Whether the push service's word is in doubt: what it has left as feedback goes as well.
+  /// Whether the push service's reports are in doubt: their feedback is then deleted as well.
   package var isDoubted: Bool
 
   package init(
@@ -78,32 +78,33 @@ package struct RemovalWave: Hashable, Sendable {
     self.isDoubted = isDoubted
   }
 
-  /// How long what was removed can be brought back, in seconds: a week.
+  /// Time for which removed registrations can be restored, in seconds: a week.
   package static let lifetime: TimeInterval = 7 * 86_400
 }
 
-/// Registrations that were removed, or given another handle, on a push service's word; written by
-/// ``WorkStore/checkpoint(_:)``.
+/// Registrations that were removed, or given another handle, because of a push service's report;
+/// written by ``WorkStore/checkpoint(_:)``.
 ///
-/// A removed registration is in no audience, list or count. It can be brought back under its old
-/// number until ``StoreUpkeep/clear(expiredBy:)`` is called with a time ``RemovalWave/lifetime``
-/// after the removal, until a registration is written for the same handle, or its installation,
-/// user or hub is deleted.
+/// A removed registration is in no audience, list or count. It can be restored under its old number
+/// until ``StoreUpkeep/clear(expiredBy:)`` is called with a time ``RemovalWave/lifetime`` after the
+/// removal, until a registration is written for the same handle, or its installation, user or hub
+/// is deleted.
 package protocol RemovalStore: Sendable {
-  /// What can be brought back, by hour, the oldest first.
+  /// The registrations that can be restored, by hour, the oldest first.
   func removals(_ wave: RemovalWave, hub: Hub.ID) async throws -> [RemovedDevices.Item]
-  /// Brings some of it back, in one transaction: registrations that no app has registered again,
-  /// and the old handles of those whose new handle was not confirmed by an app.
-  /// - Parameter limit: The most that are read; their installations' others come with them.
+  /// Restores some of them, in one transaction: registrations that no app has registered again, and
+  /// the old handles of those whose new handle was not confirmed by an app.
+  /// - Parameter limit: Maximum number that is read; the others of their installations are restored
+  ///   with them.
   func restoreRemoved(
     _ wave: RemovalWave, hub: Hub.ID, asOf now: Date, limit: Int
   ) async throws -> DeviceRestoration
 }
 
-/// What push services have said against handles; written by ``WorkStore/checkpoint(_:)``.
+/// Push services' reports about handles; written by ``WorkStore/checkpoint(_:)``.
 ///
-/// Feedback comes of each failure with one of ``HandleFeedback/outcomes`` and of each replaced
-/// handle; it is kept for ``HandleFeedback/lifetime`` and up to ``HandleFeedback/limit``.
+/// Each failure with one of ``HandleFeedback/outcomes`` and each replaced handle becomes feedback;
+/// it is stored for ``HandleFeedback/lifetime`` and up to ``HandleFeedback/limit``.
 package protocol FeedbackStore: RemovalStore {
   /// The hours that have feedback, the oldest first.
   func feedbackHours(hub: Hub.ID) async throws -> [FeedbackHour]

@@ -1,16 +1,16 @@
 package import Foundation
 package import NotificationHubs
 
-/// Which installations a list has; what is `nil` does not matter.
+/// A filter for a list of installations; `nil` matches everything.
 package struct InstallationFilter: Hashable, Sendable {
-  /// Carried by the installation itself, by a template or by a tile.
+  /// A tag of the installation itself, of a template or of a tile.
   package var tag: Tag?
-  /// Letter case aside, as in the implicit tag of a user.
+  /// Compared without regard to letter case, as in the implicit tag of a user.
   package var userID: String?
   package var platform: PushPlatform?
-  /// Whether nothing can reach it any more: its push channel is dead, or its time is over.
+  /// Whether it is unreachable: its push channel is dead, or it has expired.
   package var isExpired: Bool?
-  /// The moment by which times are judged.
+  /// The time at which expiry is judged.
   package var asOf: Date
 
   package init(
@@ -40,16 +40,17 @@ package struct InstallationFilter: Hashable, Sendable {
   }
 }
 
-/// A place in the list of a hub's installations: the number, above 0, that the store has given to
-/// the last one before it, which may be gone.
+/// A position in the list of a hub's installations: the store's number, above 0, of the last one
+/// before it, which may have been deleted.
 package typealias InstallationPosition = Int64
 
 /// A part of a list of installations.
 package struct InstallationPage: Sendable {
   package private(set) var installations: [Installation] = []
   private var size = PageSize()
-  /// Where the list goes on; `nil` at its end. A page may be short, or even empty, and yet not the
-  /// last: looking for rare ones is done by stretches, and large ones fill a page soon.
+  /// The position of the next page; `nil` at the end of the list. A page may be short, or even
+  /// empty, without being the last: rare ones are searched for in slices, and large ones fill a
+  /// page quickly.
   package var next: InstallationPosition?
 
   package init(next: InstallationPosition? = nil) { self.next = next }
@@ -59,7 +60,7 @@ package struct InstallationPage: Sendable {
     size.add(installation)
   }
 
-  /// - Parameter limit: The most installations.
+  /// - Parameter limit: Maximum number of installations.
   package func isFull(_ limit: Int) -> Bool { installations.count >= limit || size.isReached }
 }
 
@@ -84,12 +85,12 @@ package protocol InstallationStore: Sendable {
   func installations(
     _ filter: InstallationFilter, hub: Hub.ID, after: InstallationPosition?, limit: Int
   ) async throws -> InstallationPage
-  /// Removes a user's installations with their registrations, what is kept about these devices, the
-  /// tags and templates that no other device has, and every notification that was for this user
-  /// alone, by the user's tag, an installation's or one that goes.
+  /// Removes a user's installations with their registrations, everything stored about these
+  /// devices, the tags and templates that no other device has, and every notification that was for
+  /// this user alone, addressed by the user's tag, an installation's or one that is deleted.
   ///
-  /// In one transaction, or in several: what ends early goes on with the next call, which tells of
-  /// what was left for it.
-  /// - Parameter userID: Letter case aside, as in the implicit tag of a user.
+  /// In one transaction, or in several: an erasure that ends early continues with the next call,
+  /// which reports the rest.
+  /// - Parameter userID: Compared without regard to letter case, as in the implicit tag of a user.
   func eraseUser(_ userID: String, hub: Hub.ID) async throws -> UserErasure
 }

@@ -2,10 +2,9 @@ package import Foundation
 
 /// Jobs: imports and exports of registrations.
 package protocol JobStore: Sendable {
-  /// Keeps a new job; from here on it survives anything. Finished jobs of the hub that ended before
-  /// `limit` go.
+  /// Stores a new job durably. Finished jobs of the hub that ended before `limit` are deleted.
   func addJob(_ job: HubJob, forgetting limit: Date) async throws
-  /// Replaces a job that exists; what it was asked to do stays.
+  /// Replaces an existing job, except for its request.
   func updateJob(_ job: HubJob) async throws
   func job(_ id: String, hub: Hub.ID) async throws -> HubJob?
   /// The jobs of a hub, the youngest first.

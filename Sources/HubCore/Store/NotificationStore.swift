@@ -1,14 +1,15 @@
 package import Foundation
 package import NotificationHubs
 
-/// A notification on its way into the store, with all that must be kept in the same moment.
+/// A notification that is being submitted, with everything that must be stored in the same
+/// transaction.
 package struct Submission: Sendable {
   package var record: NotificationRecord
   /// The devices that a direct send names, in its order; the store numbers them from 1.
   package var targets: [DirectTarget]
-  /// What makes a repeat of the same request recognisable; `nil` when the sender gave no key.
+  /// The claim that identifies a repeat of the same request; `nil` when the sender gave no key.
   package var idempotency: IdempotencyClaim?
-  /// The line of the activity log that tells of it; kept when it is accepted.
+  /// The entry of the activity log about it; stored when it is accepted.
   package var activity: ActivityEntry?
 
   package init(
@@ -25,7 +26,7 @@ package struct Submission: Sendable {
 package struct DirectTarget: Hashable, Sendable {
   /// In the form of ``TargetPage/handles``.
   package let handle: String
-  /// An earlier target of the same send has the same handle: this one is `Skipped`.
+  /// Whether an earlier target of the same send has the same handle: this one is `Skipped`.
   package let isDuplicate: Bool
 
   package init(handle: String, isDuplicate: Bool) {
@@ -34,12 +35,12 @@ package struct DirectTarget: Hashable, Sendable {
   }
 }
 
-/// A sender's key for one send, and what the send consists of.
+/// A sender's key for one send, with the fingerprint of the send.
 package struct IdempotencyClaim: Hashable, Sendable {
   package let key: String
-  /// The same for equal requests, another for others.
+  /// Equal for equal requests, different for others.
   package let fingerprint: [UInt8]
-  /// Until then a repeat is recognised.
+  /// The time until which a repeat is recognised.
   package let expiresAt: Date
 
   package init(key: String, fingerprint: [UInt8], expiresAt: Date) {
@@ -49,35 +50,35 @@ package struct IdempotencyClaim: Hashable, Sendable {
   }
 }
 
-/// What came of a submission.
+/// The result of a submission.
 package enum Acceptance: Hashable, Sendable {
-  /// It is kept; from here on it survives anything.
+  /// It is stored durably.
   case accepted
-  /// The same request came before; nothing was written. The notification that it became then.
+  /// The same request came before; nothing was written. The notification of the first time.
   case repeated(NotificationID)
   /// Another request came with this key before; nothing was written.
   case keyInUse
 }
 
-/// What came of calling a notification off.
+/// The result of aborting a notification.
 package enum AbortVerdict: Hashable, Sendable {
-  /// It is under way, and ends now; or it was called off before and has not ended yet.
+  /// It is being delivered, and ends now; or it was aborted before and has not ended yet.
   case aborting
-  /// It was called off before, and has ended.
+  /// It was aborted before, and has ended.
   case aborted
-  /// It was still waiting for its time, and is cancelled.
+  /// It was not due yet, and is cancelled.
   case cancelled
-  /// It had this final state already; nothing has changed.
+  /// It already had this final state; nothing has changed.
   case finished(NotificationState)
 }
 
-/// Which notifications a list has; what is `nil` does not matter.
+/// A filter for a list of notifications; `nil` matches everything.
 package struct NotificationFilter: Hashable, Sendable {
   package var states: Set<NotificationState>?
   package var kind: NotificationSummary.Kind?
-  /// Named anywhere in the expression.
+  /// A tag that occurs anywhere in the expression.
   package var tag: Tag?
-  /// The earliest time: of acceptance or, in a list of schedules, of being due.
+  /// The earliest time: of acceptance or, in a list of schedules, the due time.
   package var from: Date?
   /// The time before which it must be.
   package var until: Date?
@@ -93,9 +94,9 @@ package struct NotificationFilter: Hashable, Sendable {
     self.until = until
   }
 
-  /// Whether state, kind and tag fit; times are for the store's index.
+  /// Whether state, kind and tag match; times are left to the store's index.
   ///
-  /// - Parameter expression: What the notification is addressed with.
+  /// - Parameter expression: The tag expression of the notification.
   package func matches(_ summary: NotificationSummary, _ expression: TagExpression?) -> Bool {
     if let states, !states.contains(where: { $0.rawValue == summary.state.rawValue }) {
       return false
@@ -106,7 +107,7 @@ package struct NotificationFilter: Hashable, Sendable {
   }
 }
 
-/// Where a list that is ordered by time goes on: behind the entry of this time and number.
+/// The position in a list that is ordered by time: after the entry with this time and number.
 package struct ListPosition: Hashable, Sendable {
   /// Milliseconds since 1970.
   package let time: Int64
@@ -122,8 +123,8 @@ package struct ListPosition: Hashable, Sendable {
 /// A part of a list of notifications.
 package struct NotificationPage: Sendable {
   package var notifications: [NotificationSummary]
-  /// `nil` at the list's end. A page may be short, or even empty, and yet not the last: looking for
-  /// rare ones is done by stretches.
+  /// The position of the next page; `nil` at the list's end. A page may be short, or even empty,
+  /// without being the last: rare entries are searched for in slices.
   package var next: ListPosition?
 
   package init(notifications: [NotificationSummary] = [], next: ListPosition? = nil) {
@@ -134,40 +135,40 @@ package struct NotificationPage: Sendable {
 
 /// The two lists of notifications.
 package enum NotificationOrder: Hashable, Sendable {
-  /// All, the last accepted first.
+  /// All notifications, the last accepted first.
   case newestFirst
-  /// Those that still wait for their time, the soonest first.
+  /// Those that are not due yet, the soonest first.
   case scheduled
 }
 
 /// Notifications as their senders see them: accepted, scheduled, listed, cancelled.
 package protocol NotificationStore: Sendable {
-  /// Keeps a notification with its targets, or recognises it as a repeat, in one transaction.
+  /// Stores a notification with its targets, or recognises it as a repeat, in one transaction.
   ///
-  /// The id is chosen before, so that an engine whose commit may end without an answer can look
-  /// whether it is there.
+  /// The id is chosen beforehand, so that an engine whose commit may end without a reply can check
+  /// whether it exists.
   func accept(_ submission: Submission) async throws -> Acceptance
   /// The next notifications of a list, without payloads and devices; at most `limit`.
   func notifications(
     _ filter: NotificationFilter, in order: NotificationOrder, hub: Hub.ID,
     after: ListPosition?, limit: Int
   ) async throws -> NotificationPage
-  /// Ends a notification that still waits for its time.
-  /// - Returns: `false` when there is none of that id, or its time has come.
+  /// Cancels a notification that is not due yet.
+  /// - Returns: `false` when there is none with that id, or it was due.
   func cancelSchedule(_ id: NotificationID, hub: Hub.ID, at: Date) async throws -> Bool
-  /// Keeps that a notification is called off; one that still waits for its time is cancelled. From
-  /// here on nobody sends anything more of it, also after a restart.
-  /// - Returns: `nil` when there is none of that id.
+  /// Stores the abort of a notification; one that is not due yet is cancelled. From here on no
+  /// process sends anything more of it, also after a restart.
+  /// - Returns: `nil` when there is none with that id.
   func abort(_ id: NotificationID, hub: Hub.ID, at: Date) async throws -> AbortVerdict?
-  /// Deletes some notifications that had their final state before a time, with all that is kept of
-  /// them; those that are under way, scheduled or wait for a retry have none. A call does little,
-  /// in a transaction of its own.
+  /// Deletes some notifications that had their final state before a time, with all their data;
+  /// those that are being delivered, scheduled or wait for a retry have no final state. A call does
+  /// little, in a transaction of its own.
   /// - Returns: `true` when there may be more.
   func clearNotifications(endedBefore limit: Date) async throws -> Bool
 }
 
 extension NotificationStore {
-  /// Keeps a notification that goes to an audience; from here on it survives anything.
+  /// Durably stores a notification that goes to an audience.
   package func accept(_ record: NotificationRecord) async throws {
     _ = try await accept(Submission(record: record))
   }
@@ -190,7 +191,7 @@ extension NotificationSummary.Kind {
 }
 
 extension NotificationRequest.Format {
-  /// The word of the header `ServiceBusNotification-Format`.
+  /// The value of the header `ServiceBusNotification-Format`.
   package var word: String {
     switch self {
     case .template: WireName.templateFormat
@@ -200,7 +201,7 @@ extension NotificationRequest.Format {
 }
 
 extension TagExpression {
-  /// Whether the tag stands anywhere in it, negated or not.
+  /// Whether the tag occurs anywhere in it, negated or not.
   package func names(_ tag: Tag) -> Bool {
     switch self {
     case .tag(let other): other == tag
@@ -210,8 +211,8 @@ extension TagExpression {
     }
   }
 
-  /// Whether it can reach nobody but who carries one of these tags, as far as its form tells: it is
-  /// one of them, or narrows one down.
+  /// Whether its form limits it to registrations with one of these tags: it is one of them, or a
+  /// restriction of one.
   package func isOnly(for tags: Set<Tag>) -> Bool {
     switch self {
     case .tag(let tag): tags.contains(tag)

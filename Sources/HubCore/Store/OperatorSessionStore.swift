@@ -1,17 +1,17 @@
 package import Foundation
 
-/// Somebody who is signed in at the portal.
+/// The session of an operator at the portal.
 package struct OperatorSession: Hashable, Sendable {
-  /// A digest of what the browser shows: who reads the store cannot sign in with it.
+  /// A digest of the value that the browser presents: a reader of the store cannot sign in with it.
   package let id: [UInt8]
   /// `UserName.key`.
   package let user: String
-  /// What the user's line in the operator file was made of; another one ends the session.
+  /// The fingerprint of the user's line in the operator file; a changed line ends the session.
   package let fingerprint: [UInt8]
   package let startedAt: Date
-  /// The last request, give or take a minute.
+  /// The time of the last request, give or take a minute.
   package var seenAt: Date
-  /// When the user has last shown who they are.
+  /// The time when the user last authenticated.
   package var confirmedAt: Date
 
   package init(
@@ -27,16 +27,16 @@ package struct OperatorSession: Hashable, Sendable {
   }
 }
 
-/// Who is signed in at the portal. In the store, so that it outlives a restart and every process on
-/// the same database knows it.
+/// Sessions of operators at the portal. They are in the store, so that they survive a restart and
+/// are shared by every process on the same database.
 package protocol OperatorSessionStore: Sendable {
   /// - Parameters:
-  ///   - limit: Sessions seen last before that go.
-  ///   - most: How many of a user stay; the longest unseen go.
+  ///   - limit: Sessions last seen before this time are deleted.
+  ///   - most: Maximum number of sessions of a user; the longest unseen are deleted.
   func addSession(_ session: OperatorSession, forgetting limit: Date, keeping most: Int)
     async throws
   func session(_ id: [UInt8]) async throws -> OperatorSession?
-  /// Writes the two times; a session that has ended stays so.
+  /// Updates the two times; a session that has ended stays ended.
   func updateSession(_ session: OperatorSession) async throws
   func endSession(_ id: [UInt8]) async throws
 }

@@ -1,20 +1,20 @@
 package import Foundation
 package import NotificationHubs
 
-/// Which outcomes are kept device by device, so that somebody can ask for them later. The counts of
+/// The kind of outcomes that are stored device by device, for later queries. The counts of
 /// telemetry do not depend on it.
 package enum OutcomeKeeping: String, CaseIterable, Hashable, Sendable {
   case none
-  /// Every outcome but success; what is not there has succeeded.
+  /// Every outcome but success; devices without a stored outcome succeeded.
   case failures
   case all
 }
 
-/// How long kept outcomes stay.
+/// The retention of stored outcomes.
 package struct OutcomeRetention: Hashable, Sendable {
-  /// After a notification's last outcome, in seconds.
+  /// Time after a notification's last outcome, in seconds.
   package var lifetime: Double
-  /// How many are kept of all notifications together; those of the oldest go first.
+  /// Maximum number for all notifications together; those of the oldest are deleted first.
   package var limit: Int
 
   package init(lifetime: Double = 7 * 86_400, limit: Int = 1_000_000) {
@@ -23,18 +23,18 @@ package struct OutcomeRetention: Hashable, Sendable {
   }
 }
 
-/// What has become of a notification for one device, with what is still known of the device.
+/// The outcome of a notification for one device, with what is still known of the device.
 package struct KeptOutcome: Hashable, Sendable {
-  /// Also of a success, where those are kept.
+  /// Also used for a success, where those are stored.
   package let failure: Checkpoint.Failure
-  /// When it was recorded; `nil` for one that an older Belfry has kept.
+  /// The time when it was recorded; `nil` for one stored by an older Belfry.
   package let at: Date?
-  /// `nil` when a template send failed for a device whose registration has gone since.
+  /// `nil` when a template send failed for a device whose registration was deleted since.
   package let platform: PushPlatform?
-  /// In the form of ``TargetPage/handles``; `nil` when the registration has gone since, for
-  /// another reason than this failure.
+  /// In the form of ``TargetPage/handles``; `nil` when the registration was deleted since for a
+  /// reason other than this failure.
   package let handle: String?
-  /// What clients call the registration; `nil` for a direct send.
+  /// The id of the registration for clients; `nil` for a direct send.
   package let registrationID: String?
   /// `nil` for a direct send, and for a device without installation.
   package let installationID: String?
@@ -52,13 +52,13 @@ package struct KeptOutcome: Hashable, Sendable {
   }
 }
 
-/// Which kept outcomes are wanted; what is `nil` does not matter.
+/// A filter for stored outcomes; `nil` matches everything.
 package struct OutcomeFilter: Hashable, Sendable {
   package var outcomes: Set<NotificationOutcome>?
   package var platform: PushPlatform?
-  /// The id, letter for letter.
+  /// The exact id.
   package var installation: String?
-  /// What clients call the registration.
+  /// The id of the registration for clients.
   package var registrationID: String?
 
   package init(
@@ -71,7 +71,7 @@ package struct OutcomeFilter: Hashable, Sendable {
     self.registrationID = registrationID
   }
 
-  /// Devices that were not reached for another reason than that another one has their handle.
+  /// Devices that were not reached for a reason other than a duplicate handle.
   package static let errors = OutcomeFilter(
     outcomes: Set(NotificationOutcome.allCases).subtracting([.success, .skipped]))
 
@@ -86,8 +86,8 @@ package struct OutcomeFilter: Hashable, Sendable {
 /// A part of a notification's kept outcomes.
 package struct OutcomePage: Sendable {
   package var outcomes: [KeptOutcome]
-  /// The number after which the list goes on; `nil` at its end. A page may be short, or even
-  /// empty, and yet not the last: looking for rare ones is done by stretches.
+  /// The number after which the list continues; `nil` at its end. A page may be short, or even
+  /// empty, without being the last: rare entries are searched for in slices.
   package var next: RegistrationID?
 
   package init(outcomes: [KeptOutcome] = [], next: RegistrationID? = nil) {
@@ -96,21 +96,22 @@ package struct OutcomePage: Sendable {
   }
 }
 
-/// What became of a notification for one device. It is written by ``WorkStore/checkpoint(_:)``, as
-/// far as ``Checkpoint/keeping`` says.
+/// Outcomes of notifications for single devices. They are written by ``WorkStore/checkpoint(_:)``,
+/// according to ``Checkpoint/keeping``.
 package protocol OutcomeStore: Sendable {
-  /// The next kept outcomes of a notification, in the order of the registrations; at most `limit`.
+  /// The next stored outcomes of a notification, in the order of the registrations; at most
+  /// `limit`.
   func outcomes(
     of id: NotificationID, hub: Hub.ID, _ filter: OutcomeFilter, after: RegistrationID, limit: Int
   ) async throws -> OutcomePage
-  /// What a target waits for that is to be tried again; `nil` when it waits for nothing.
+  /// The pending retry of a target; `nil` when there is none.
   func retry(
     of id: NotificationID, hub: Hub.ID, registration: RegistrationID
   ) async throws -> Checkpoint.Retry?
-  /// Deletes some kept outcomes: those of notifications that had their last one before a time, and
-  /// when there are more than `maximum`, the oldest of the hub that keeps the most. An engine may
-  /// keep those of a day's notifications until all of them are old. A call does little, in a
-  /// transaction of its own. A notification's own row remembers that some have gone.
+  /// Deletes some stored outcomes: those of notifications that had their last one before a time,
+  /// and when there are more than `maximum`, the oldest of the hub that stores the most. An engine
+  /// may keep those of a day's notifications until all of them are old. A call does little, in a
+  /// transaction of its own. A notification's own row records that some were deleted.
   /// - Returns: `true` when there may be more.
   func clearOutcomes(before: Date, keeping maximum: Int) async throws -> Bool
 }

@@ -1,9 +1,9 @@
 import NotificationHubs
 
-/// How much of a list's page is filled: a page ends with the entry that reaches
-/// ``limit``, so that a hundred large devices do not make an answer of many megabytes.
+/// The size of a list's page so far: a page ends with the entry that reaches ``limit``, so that a
+/// hundred large devices do not make a reply of many megabytes.
 package struct PageSize: Hashable, Sendable {
-  /// In bytes of what the entries say, without the names and marks around it.
+  /// In bytes of the entries' contents, without the names and punctuation around them.
   package static let limit = 1 << 20
 
   private var bytes = 0

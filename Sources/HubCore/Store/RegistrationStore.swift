@@ -4,7 +4,7 @@ package import NotificationHubs
 /// One addressable target as it is written to the store: native, or one template
 /// (docs/protocol/rest.md, sections 3.1 and 4.6).
 package struct RegistrationDraft: Hashable, Sendable {
-  /// What a registration can be sent.
+  /// The kind of sends that a registration receives.
   package enum Kind: Hashable, Sendable {
     /// Native sends of its platform.
     case native
@@ -14,12 +14,12 @@ package struct RegistrationDraft: Hashable, Sendable {
 
   package var kind: Kind
   package var platform: PushPlatform
-  /// Where the push service reaches the device, in its stored form: Apple tokens in upper case.
+  /// The address of the device at the push service, in its stored form: Apple tokens in upper case.
   package var channel: PushChannel
-  /// With the implicit tags, in the order of the wire.
+  /// The tags including the implicit ones, in the order of the wire.
   package var tags: [Tag]
   package var pushVariables: [String: String]
-  /// `nil` is never.
+  /// `nil` means never.
   package var expiresAt: Date?
   /// The secondary tile it belongs to (Windows only).
   package var secondaryTileName: String?
@@ -39,31 +39,30 @@ package struct RegistrationDraft: Hashable, Sendable {
   }
 }
 
-/// The store's number for a registration. See ``AudienceStore`` for what its order means.
+/// The store's number for a registration. See ``AudienceStore`` for the meaning of its order.
 package typealias RegistrationID = Int64
 
-/// Registrations which clients write themselves, and those which installations have made
+/// Registrations that clients write themselves, and those derived from installations
 /// (docs/protocol/rest.md, section 3).
 ///
-/// A registration whose time is over is not there for any of these calls; to write it again is to
-/// create it.
+/// An expired registration does not exist for any of these calls; writing it again creates it.
 package protocol RegistrationStore: Sendable {
-  /// An id for a registration that does not exist yet.
+  /// Reserves an id for a registration that does not exist yet.
   func reserveRegistrationID(hub: Hub.ID) async throws -> String
-  /// Creates a registration, whatever others the device has.
+  /// Creates a registration, regardless of others that the device has.
   func createRegistration(
     _ draft: RegistrationDraft, hub: Hub.ID, at: Date
   ) async throws -> StoredRegistration
   /// Replaces a registration, or creates it when it is missing and there is no condition.
   ///
-  /// One that an installation has made keeps its implicit tags, and is again what the installation
-  /// says with the next write of that.
+  /// One that is derived from an installation keeps its implicit tags, and is derived again with
+  /// the next write of the installation.
   func putRegistration(
     _ id: String, _ draft: RegistrationDraft, hub: Hub.ID, condition: ETagCondition, at: Date
   ) async throws -> RegistrationWrite
-  /// Deletes a registration; one that an installation has made comes back with the next write of
-  /// the installation.
-  /// - Returns: With ``RegistrationWrite/done(_:)``, what it was.
+  /// Deletes a registration; one that is derived from an installation is created again with the
+  /// next write of the installation.
+  /// - Returns: With ``RegistrationWrite/done(_:)``, the deleted registration.
   func deleteRegistration(
     _ id: String, hub: Hub.ID, condition: ETagCondition, at: Date
   ) async throws -> RegistrationWrite
@@ -73,14 +72,14 @@ package protocol RegistrationStore: Sendable {
   func registrations(
     _ query: RegistrationQuery, hub: Hub.ID, asOf: Date, after: RegistrationID, limit: Int
   ) async throws -> RegistrationPage
-  /// What clients call registrations; those that have gone are left out.
+  /// The ids of registrations for clients; deleted ones are omitted.
   func registrationNames(
     _ numbers: [RegistrationID], hub: Hub.ID
   ) async throws -> [RegistrationID: String]
   /// The devices that have a handle: registrations of any kind, and installations, also those whose
-  /// registrations were removed because the push service called the handle dead, as long as that
+  /// registrations were removed because the push service reported the handle dead, as long as that
   /// can be undone (``FeedbackStore``).
-  /// - Parameter limit: The most registrations, and the most installations.
+  /// - Parameter limit: Maximum number of registrations, and of installations.
   func devices(
     _ filter: RegistrationFilter, hub: Hub.ID, asOf: Date, limit: Int
   ) async throws -> FoundDevices

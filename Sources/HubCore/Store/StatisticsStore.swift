@@ -1,25 +1,25 @@
 package import Foundation
 package import NotificationHubs
 
-/// How fine statistics are kept.
+/// The resolutions of statistics.
 package enum StatisticPeriod: Int64, CaseIterable, Sendable {
-  /// For a day.
+  /// Kept for a day.
   case minute = 0
-  /// For a year.
+  /// Kept for a year.
   case hour = 1
 
   /// In seconds.
   package var length: Int { self == .minute ? 60 : 3_600 }
 
-  /// Before this time nothing is sure to be kept. Whole hours, so that minutes are cleared away by
-  /// the hour.
+  /// The time before which data may be missing. A whole hour, so that minutes are cleared by the
+  /// hour.
   package func limit(asOf now: Date) -> Date {
     let hour = (now.timeIntervalSince1970 / 3_600).rounded(.down) * 3_600
     return Date(timeIntervalSince1970: hour - (self == .minute ? 86_400 : 366 * 86_400))
   }
 }
 
-/// Steps of equal length, as a reader of statistics asks for them.
+/// Steps of equal length, as requested by a query for statistics.
 package struct StatisticSpan: Hashable, Sendable {
   package let period: StatisticPeriod
   /// The start of the first step in periods since 1970.
@@ -36,7 +36,7 @@ package struct StatisticSpan: Hashable, Sendable {
   }
 }
 
-/// What has happened in one step.
+/// The statistics of one step.
 package struct StatisticPoint: Hashable, Sendable {
   package struct Key: Hashable, Sendable {
     package let platform: PushPlatform
@@ -47,11 +47,11 @@ package struct StatisticPoint: Hashable, Sendable {
     }
   }
 
-  /// Notifications.
+  /// Number of notifications.
   package var accepted: Int
-  /// Targets.
+  /// Number of targets by outcome.
   package var outcomes: [Key: Int]
-  /// Registrations at the step's end; those that there are none of are left out.
+  /// Number of registrations at the step's end; platforms without any are omitted.
   package var registrations: [PushPlatform: Int]
 
   package init(
@@ -63,18 +63,18 @@ package struct StatisticPoint: Hashable, Sendable {
   }
 }
 
-/// What a store holds at a moment, whichever process has put it there.
+/// The contents of a store at a moment, whichever process has written them.
 package struct StoreTotals: Hashable, Sendable {
-  /// Notifications whose time has come and whose state is not final.
+  /// Number of notifications that are due and whose state is not final.
   package var unfinished: Int
-  /// Notifications that wait for their time.
+  /// Number of notifications that are not due yet.
   package var scheduled: Int
-  /// Targets that wait for another try.
+  /// Number of targets that wait for a retry.
   package var retries: Int
-  /// Handles of which a push service has said that they are dead or replaced, as long as that is
-  /// kept.
+  /// Number of handles that a push service has reported dead or replaced, as long as the feedback
+  /// is stored.
   package var feedback: Int
-  /// Native ones and those with a template.
+  /// Native registrations and those with a template.
   package var registrations: [PushPlatform: Int]
 
   package init(
@@ -89,21 +89,22 @@ package struct StoreTotals: Hashable, Sendable {
   }
 }
 
-/// What has happened in hubs, added up by the minute and the hour.
+/// Statistics of hubs, summed by the minute and the hour.
 ///
 /// ``NotificationStore/accept(_:)`` and ``WorkStore/checkpoint(_:)`` add their counts in their own
-/// transactions, under the minute of their time: what telemetry counts is counted here, whatever
-/// ends the process. Several nodes on one database keep a row each, which reading adds up.
+/// transactions, under the minute of their time: everything that telemetry counts is counted here,
+/// even if the process crashes. Several nodes on one database have a row each, which readers add
+/// up.
 package protocol StatisticsStore: Sendable {
   /// - Returns: One point for each step.
   func statistics(_ span: StatisticSpan, hub: Hub.ID) async throws -> [StatisticPoint]
-  /// Counts what it holds. That costs as much as there is of it: who asks often keeps the answer
-  /// for a while.
+  /// Counts its contents. The cost is proportional to their number: frequent callers cache the
+  /// result for a while.
   func totals() async throws -> StoreTotals
-  /// Notes how many registrations of which platform every hub has now, native and template, where
-  /// that has changed.
+  /// Records the number of registrations by platform of every hub, native and template, where it
+  /// has changed.
   func noteRegistrations(at: Date) async throws
-  /// Deletes some of what is older than ``StatisticPeriod/limit(asOf:)``. A call does little, in a
+  /// Deletes some data older than ``StatisticPeriod/limit(asOf:)``. A call does little, in a
   /// transaction of its own.
   /// - Returns: `true` when there may be more.
   func clearStatistics(asOf now: Date) async throws -> Bool

@@ -1,22 +1,22 @@
-/// Why a store could not do what it was asked.
+/// An error of the store.
 package enum StoreError: Error, Hashable, CustomStringConvertible {
   /// A hub of that name (letter case aside) exists.
   case hubExists(String)
-  /// There is no such hub (any more).
+  /// There is no such hub.
   case noHub
   /// A policy of that name exists in the hub, or in the namespace.
   case policyExists(String)
-  /// The hub has as many of something (`tags`, `templates`) as it may have.
+  /// The hub has its maximum number of something (`tags`, `templates`).
   case quota(String, limit: Int)
-  /// So much work waits for who asks, or for the hub, that more would wait for long.
+  /// So much work is waiting for the caller, or for the hub, that more would wait for long.
   case busy
   /// The database file cannot be opened, created or written; the text says which and why.
   case cannotOpen(String)
-  /// The disk is full; the work may be tried again once there is room.
+  /// The disk is full; the work may be retried once there is room.
   case diskFull
   /// Another process keeps the database locked.
   case locked
-  /// The database is damaged, or is no database.
+  /// The database is damaged, or the file is not a database.
   case corrupt(String)
   /// A newer Belfry wrote the database: its schema version, and the newest this build knows.
   case newerSchema(found: Int, known: Int)
@@ -24,7 +24,7 @@ package enum StoreError: Error, Hashable, CustomStringConvertible {
   case engine(code: Int32, message: String)
   /// A sealed secret does not open under the master key.
   case sealedSecret
-  /// It is the target of a move that was begun and is not done.
+  /// It is the target of a move that was begun and is not complete.
   case unfinishedMove
   /// Another node has taken this work over; nothing was written.
   case leaseLost
@@ -61,23 +61,24 @@ package enum StoreError: Error, Hashable, CustomStringConvertible {
   }
 }
 
-/// Whether a store can do its work at this moment, for those who ask after the server's health.
+/// Whether a store can do its work at this moment, for health checks.
 package enum StoreCondition: Hashable, Sendable {
-  /// Reads and writes are answered.
+  /// Reads and writes work.
   case healthy
-  /// What is kept can be read, but nothing can be written: the disk is full, or another process
-  /// holds the database. What was accepted is safe; the text says why and what to do.
+  /// Data can be read, but not written: the disk is full, or another process holds the database.
+  /// Accepted data is safe; the text gives the reason and advice.
   case readOnly(reason: String)
-  /// Neither can be relied on: the database is damaged, or closed. The text says why and what to
-  /// do.
+  /// Neither reads nor writes are reliable: the database is damaged, or closed. The text gives the
+  /// reason and advice.
   case unavailable(reason: String)
-  /// The database answers, but this node must not work with it: it was not heard of in time, or is
-  /// too old. The text says which.
+  /// The database works, but this node must not use it: it has not been heard of in time, or is too
+  /// old. The text says which.
   case leaseLost(reason: String)
 }
 
 extension StoreError {
-  /// What a refusal says about the store as a whole; `nil` when it concerns only what was asked.
+  /// The condition of the store as a whole that the error shows; `nil` when it concerns only the
+  /// request.
   package var condition: StoreCondition? {
     switch self {
     case .diskFull, .locked: .readOnly(reason: description)

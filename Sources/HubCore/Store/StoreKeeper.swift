@@ -1,6 +1,6 @@
 package import Foundation
 
-/// Clears a store of what is over, a little at a time, and notes once a minute what it holds.
+/// Deletes expired data of a store, a little at a time, and records statistics once a minute.
 package struct StoreKeeper: Sendable {
   package typealias Cleared = StoreUpkeep & NotificationStore & OutcomeStore & ActivityStore
     & StatisticsStore
@@ -10,19 +10,19 @@ package struct StoreKeeper: Sendable {
   private let outcomes: OutcomeRetention
   private let notifications: TimeInterval?
   private let activity: ActivityRetention
-  /// Takes a line about what an operator should know.
+  /// Reports a line for the operator.
   private let report: @Sendable (String) -> Void
 
-  /// How long something stays after its time is over: clocks differ, and an app that comes a little
-  /// late finds its registrations under their old numbers.
+  /// Time for which expired data is kept: clocks differ, and an app that comes a little late finds
+  /// its registrations under their old numbers.
   package static let grace: TimeInterval = 3_600
-  /// Between two looks.
+  /// Pause between two checks.
   static let interval = Duration.seconds(60)
-  /// Between two pieces of a larger clearance; others' writes come first.
+  /// Pause between two slices of a larger cleanup; other writes take precedence.
   static let pause = Duration.milliseconds(20)
 
-  /// - Parameter notifications: How long a notification stays after its end, in seconds; `nil` for
-  ///   ever.
+  /// - Parameter notifications: Time for which a notification is kept after its end, in seconds;
+  ///   `nil` for ever.
   package init(
     store: any Cleared, clock: HubClock, outcomes: OutcomeRetention = OutcomeRetention(),
     notifications: TimeInterval? = 30 * 86_400,
@@ -72,7 +72,7 @@ package struct StoreKeeper: Sendable {
       } catch StoreError.closed {
         return
       } catch {
-        // Once is enough for a disk that stays full.
+        // One report is enough for a disk that stays full.
         let fault = "cannot note statistics or clear the store of what has expired: \(error)"
         if fault != lastFault { report(fault) }
         lastFault = fault

@@ -1,11 +1,11 @@
 package import Foundation
 package import NotificationHubs
 
-/// Which part of a notification's work a record stands for, and the right to do it.
+/// The part of a notification's work that a record represents, and the right to do it.
 package struct WorkLease: Hashable, Sendable {
-  /// 0 is all of it; an engine that divides an audience numbers its parts from 1.
+  /// 0 is the whole; an engine that divides an audience numbers its parts from 1.
   package var part: Int
-  /// Rises whenever the part changes hands; 0 where one process does all the work.
+  /// Rises whenever the part changes its owner; 0 where one process does all the work.
   package var epoch: Int64
 
   package init(part: Int = 0, epoch: Int64 = 0) {
@@ -14,11 +14,11 @@ package struct WorkLease: Hashable, Sendable {
   }
 }
 
-/// What the store knows of a notification once a checkpoint is written.
+/// The state of a notification after a checkpoint is written.
 package struct CheckpointAnswer: Hashable, Sendable {
-  /// It has been aborted, by whichever process.
+  /// Whether it has been aborted, by any process.
   package var isAborted: Bool
-  /// It has its final state: this part was the last.
+  /// Whether it has its final state, because this part was the last.
   package var isFinished: Bool
 
   package init(isAborted: Bool = false, isFinished: Bool = false) {
@@ -27,15 +27,15 @@ package struct CheckpointAnswer: Hashable, Sendable {
   }
 }
 
-/// What one page of deliveries has changed; the store writes it in one transaction.
+/// The changes of one page of deliveries; the store writes them in one transaction.
 package struct Checkpoint: Sendable {
-  /// A target whose outcome is not a success, kept per device so that it can be explained.
+  /// A target whose outcome is not a success, stored per device so that it can be explained.
   package struct Failure: Hashable, Sendable {
     package let registration: RegistrationID
     package let outcome: NotificationOutcome
     package let status: UInt16
     package let reason: String?
-    /// How often the push was sent; 0 when it was not.
+    /// Number of times the push was sent; 0 when it was not.
     package let attempts: Int
     package init(
       registration: RegistrationID, outcome: NotificationOutcome, status: UInt16, reason: String?,
@@ -49,10 +49,10 @@ package struct Checkpoint: Sendable {
     }
   }
 
-  /// A target that was reached; only where all outcomes are kept.
+  /// A target that was reached; used only where all outcomes are stored.
   package struct Success: Hashable, Sendable {
     package let registration: RegistrationID
-    /// How often the push was sent, from 1.
+    /// Number of times the push was sent, from 1.
     package let attempts: Int
     package init(registration: RegistrationID, attempts: Int) {
       self.registration = registration
@@ -60,7 +60,7 @@ package struct Checkpoint: Sendable {
     }
   }
 
-  /// What a push service has said to a try that was not the last.
+  /// The push service's reply to an attempt that was not the last.
   package struct Answer: Hashable, Sendable {
     package let outcome: NotificationOutcome
     package let status: UInt16
@@ -72,15 +72,15 @@ package struct Checkpoint: Sendable {
     }
   }
 
-  /// A target to be tried again.
+  /// A target to be retried.
   package struct Retry: Hashable, Sendable {
     package let registration: RegistrationID
     /// The push service that it waits for.
     package let platform: PushPlatform
-    /// Tries so far, from 1.
+    /// Number of attempts so far, from 1.
     package let attempts: Int
     package let due: Date
-    /// `nil` leaves what an earlier try has brought: this one was put off without being sent.
+    /// `nil` keeps the reply to an earlier attempt: this one was postponed without being sent.
     package let answer: Answer?
     package init(
       registration: RegistrationID, platform: PushPlatform, attempts: Int, due: Date,
@@ -94,18 +94,18 @@ package struct Checkpoint: Sendable {
     }
   }
 
-  /// A handle that a push service has called dead, or has replaced. It concerns a registration only
-  /// while that still has the handle and was not written since the page was read.
+  /// A handle that a push service has reported dead, or has replaced. It applies to a registration
+  /// only while that still has the handle and was not written since the page was read.
   package struct Condemned: Hashable, Sendable {
     /// The registration that a push was sent to.
     package let registration: RegistrationID
     package let platform: PushPlatform
-    /// As it was sent to, in its stored form.
+    /// The handle that the push was sent to, in its stored form.
     package let handle: String
     /// See ``TargetPage/revision``.
     package let revision: StoreVersion
     package let outcome: NotificationOutcome
-    /// The handle that takes its place; `nil` when it is dead.
+    /// The replacement of the handle; `nil` when it is dead.
     package let newHandle: String?
     package init(
       registration: RegistrationID, platform: PushPlatform, handle: String, revision: StoreVersion,
@@ -122,43 +122,45 @@ package struct Checkpoint: Sendable {
 
   package var notification: NotificationID
   package var hub: Hub.ID
-  /// What the work was claimed with; see ``WorkStore/claimWork(limit:)``.
+  /// The lease of the claimed work; see ``WorkStore/claimWork(limit:)``.
   package var lease: WorkLease
-  /// Another for each checkpoint under a lease, from 1: by it a store knows one that is asked for
-  /// again, because whether it was written could not be found out. `nil` for one that is not.
+  /// Numbers the checkpoints under a lease, from 1: by it a store recognises one that is retried
+  /// because its outcome is unknown. `nil` for one that is not retried.
   package var number: Int64?
   package var at: Date
-  /// When the work on the notification began, unless the store knows already; `nil`: ``at``.
+  /// The time when work on the notification began, unless the store already knows; `nil`: ``at``.
   package var startedAt: Date?
   /// The new ``NotificationRecord/cursor``; `nil` for a page of retries.
   package var cursor: RegistrationID?
   package var isAudienceRead: Bool
-  /// The new state; `nil` leaves it. A final one ends the part; with the last part the notification
-  /// has the state that ``NotificationState/ending(_:)`` makes of them all.
+  /// The new state; `nil` leaves it unchanged. A final one ends the part; with the last part the
+  /// notification gets the state that ``NotificationState/ending(_:)`` determines from them all.
   package var state: NotificationState?
   /// Added to the counts.
   package var counts: [OutcomeKey: Int]
   package var failures: [Failure]
-  /// Empty unless all outcomes are kept.
+  /// Empty unless all outcomes are stored.
   package var successes: [Success]
-  /// What is kept of ``failures`` and ``successes``. Feedback about handles is kept in any case.
+  /// Which of ``failures`` and ``successes`` are stored. Feedback about handles is stored in any
+  /// case.
   package var keeping: OutcomeKeeping
-  /// Written, or replaced when the target has a row already.
+  /// Inserted, or replaced when the target already has a row.
   package var retries: [Retry]
-  /// Targets whose retry row goes because they have their outcome now.
+  /// Targets whose retry row is deleted because they have their outcome now.
   package var settledRetries: [RegistrationID]
-  /// Handles that the push service has called dead: their registrations go, and their installation
-  /// is marked `pushChannelExpired`. They can be brought back (``FeedbackStore``).
+  /// Handles that the push service has reported dead: their registrations are removed, and their
+  /// installation is marked `pushChannelExpired`. They can be restored (``FeedbackStore``).
   package var deadHandles: [Condemned]
   /// Handles that the push service has replaced: the registration and those of the same device get
-  /// the new one, their installation too. Each leaves feedback of the outcome `RefreshToken`, and
-  /// the old handle can be brought back.
+  /// the new one, their installation too. Each leaves feedback with the outcome `RefreshToken`, and
+  /// the old handle can be restored.
   package var replacedHandles: [Condemned]
-  /// Registrations that stay although their handle was called dead, because the push service's word
-  /// is in doubt; they leave no feedback either, for applications delete by it.
+  /// Registrations that are kept although their handle was reported dead, because the push
+  /// service's report is in doubt; they leave no feedback either, because applications delete
+  /// devices by it.
   package var spared: Set<RegistrationID>
-  /// Where a push has succeeded, for registrations of which something else was believed; comes with
-  /// their targets from now on.
+  /// The environment in which a push has succeeded, for registrations where another was assumed;
+  /// returned with their targets from now on.
   package var environments: [(registration: RegistrationID, environment: PushEnvironment)]
 
   package init(
@@ -186,15 +188,15 @@ package struct Checkpoint: Sendable {
   }
 }
 
-/// Retries of one part of a notification that have come due.
+/// Retries of one part of a notification that are due.
 package struct DueRetries: Sendable {
   package let notification: NotificationID
   /// See ``WorkLease/part``.
   package let part: Int
   package let hub: Hub.ID
-  /// Live targets only; ``TargetPage/next`` is `nil`.
+  /// Existing targets only; ``TargetPage/next`` is `nil`.
   package var page: TargetPage
-  /// Tries so far, by registration.
+  /// Number of attempts so far, by registration.
   package var attempts: [RegistrationID: Int]
   /// Registrations that no longer exist; they count as `ExpiredChannel`.
   package var gone: [RegistrationID]
@@ -211,39 +213,40 @@ package struct DueRetries: Sendable {
   }
 }
 
-/// What is left to deliver, and what deliveries have changed.
+/// Undelivered work, and the changes of deliveries.
 ///
 /// One process does the work of an SQLite file. Nodes that share a database claim it: a
 /// notification's work is one part or several, each of which one living node owns, with its
-/// retries. A part changes hands when its node is gone; its epoch rises then, and a ``Checkpoint``
-/// of an older epoch writes nothing. Counts are kept for each part and added up in reading.
+/// retries. A part changes its owner when its node is gone; its epoch then rises, and a
+/// ``Checkpoint`` of an older epoch writes nothing. Counts are stored for each part and added up on
+/// reading.
 package protocol WorkStore: Sendable {
-  /// Other nodes may do work on the same database: it must be claimed, and looked for again and
-  /// again.
+  /// Whether other nodes may work on the same database, so that work must be claimed, and polled
+  /// for.
   var isShared: Bool { get }
-  /// Other nodes leave to this one what it has claimed. Asks nobody: it is looked at between pushes.
+  /// Whether other nodes leave this one's claimed work to it. Does not query the store, because it
+  /// is called between pushes.
   var holdsLeases: Bool { get }
   func notification(_ id: NotificationID, hub: Hub.ID) async throws -> NotificationRecord?
-  /// Every notification whose time has come and whose state is not final, oldest first, on any
-  /// node.
+  /// Every notification that is due and whose state is not final, oldest first, on any node.
   func unfinishedNotifications() async throws -> FoundNotifications
-  /// Takes up work that no living node has, of the oldest notifications first; at most `limit`
-  /// parts, and so few of one notification that other nodes find some.
+  /// Claims work that no living node owns, of the oldest notifications first; at most `limit`
+  /// parts, and few of one notification, so that other nodes find some.
   /// - Returns: A record for each part, with its lease, cursor and counts.
   func claimWork(limit: Int) async throws -> FoundNotifications
-  /// The number of notifications that are due since a moment and that nobody delivers: of whose
-  /// work no other living node has any part, and that are not among `known`; those that wait for
-  /// their release, too.
+  /// The number of notifications that are due since a moment and that no node delivers: no other
+  /// living node owns any part of their work, and they are not among `known`; those that wait for
+  /// their release are included.
   func unclaimedWork(
     dueBy moment: Date, beside known: Set<NotificationID>
   ) async throws -> Int
-  /// Hands back all that this process has claimed, so that others need not wait for its lease to
+  /// Releases all work that this process has claimed, so that others need not wait for its lease to
   /// end.
   func releaseWork() async throws
-  /// Hands back one part that this process does not go on with, so that it can be claimed again;
-  /// does nothing when it has another owner, or was claimed once more since.
+  /// Releases one part that this process does not continue with, so that it can be claimed again;
+  /// does nothing when it has another owner, or was claimed again since.
   func releaseWork(_ lease: WorkLease, of id: NotificationID, hub: Hub.ID) async throws
-  /// Writes what a page of deliveries has changed, in one transaction.
+  /// Writes the changes of a page of deliveries, in one transaction.
   /// - Throws: ``StoreError/leaseLost`` when another node has taken the part over; nothing is
   ///   written.
   @discardableResult
@@ -254,49 +257,49 @@ package protocol WorkStore: Sendable {
     of id: NotificationID, hub: Hub.ID, after: RegistrationID, limit: Int
   ) async throws -> TargetPage
 
-  /// When the next scheduled notification is due.
+  /// The time when the next scheduled notification is due.
   func nextSchedule() async throws -> Date?
-  /// Turns scheduled notifications that are due into accepted ones, the longest overdue first:
-  /// they are `Enqueued`, and start at `now`.
-  /// - Returns: At most `limit` of them. Where work is shared, it has still to be claimed.
+  /// Turns scheduled notifications that are due into accepted ones, the longest overdue first: they
+  /// are `Enqueued`, and start at `now`.
+  /// - Returns: At most `limit` of them. Where work is shared, it must still be claimed.
   func releaseSchedules(asOf now: Date, limit: Int) async throws -> FoundNotifications
 
   /// A lane's retries due by `now`, the longest overdue first, grouped by notification and part; at
-  /// most `limit` targets in all. As with the three calls below, only of work that this process
-  /// has.
+  /// most `limit` targets in all. Like the three calls below, limited to work that this process
+  /// owns.
   func dueRetries(of lane: LaneKey, asOf now: Date, limit: Int) async throws -> [DueRetries]
   /// A part's retries that wait for a lane, due or not, at most `limit`.
   /// - Throws: ``StoreError/noHub`` when the lane's hub is gone.
   func retries(
     of lane: LaneKey, notification: NotificationID, part: Int, limit: Int
   ) async throws -> [DueRetries]
-  /// When a lane's next retry is due; `nil` when none waits.
+  /// The time when a lane's next retry is due; `nil` when there is none.
   func nextRetry(of lane: LaneKey) async throws -> Date?
-  /// The lanes that retries wait for, and when the next of each is due. Looks at every waiting row.
+  /// The lanes that retries wait for, with the time when the next of each is due. Reads every
+  /// waiting row.
   func retryLanes() async throws -> [LaneKey: Date]
-  /// How many targets of a notification wait for a retry.
+  /// Number of targets of a notification that wait for a retry.
   /// - Parameter part: `nil` for all parts.
-  /// - Throws: ``StoreError/leaseLost`` when another node has the part.
+  /// - Throws: ``StoreError/leaseLost`` when another node owns the part.
   func waitingRetries(_ id: NotificationID, part: Int?, hub: Hub.ID) async throws -> Int
 
-  /// Tells other nodes what this one has learnt of its lanes, and hears what they have, and which of
-  /// its notifications are aborted.
-  /// - Parameters:
-  ///   - words: All of it; what is not among them any more is taken back.
-  ///   - recovered: Lanes with whose credential a push has succeeded: nobody's refusal counts any
-  ///     more.
+  /// Announces this node's findings about its lanes to other nodes, and returns theirs, and its
+  /// notifications that are aborted.
+  /// - Parameter words: All of its findings; one that is missing now is withdrawn.
+  /// - Parameter recovered: Lanes with whose credential a push has succeeded: all refusals are
+  ///   lifted.
   func exchange(_ words: Set<LaneWord>, recovered: Set<LaneKey>) async throws -> LaneNews
 }
 
 extension WorkStore {
-  /// Where one process does all the work there is nobody else to do it.
+  /// Always true where one process does all the work.
   package var holdsLeases: Bool { true }
 
   package func releaseWork(
     _ lease: WorkLease, of id: NotificationID, hub: Hub.ID
   ) async throws {}
 
-  /// Where one process does all the work there is nobody to tell.
+  /// Does nothing where one process does all the work.
   package func exchange(
     _ words: Set<LaneWord>, recovered: Set<LaneKey>
   ) async throws -> LaneNews { LaneNews() }
@@ -306,13 +309,13 @@ extension WorkStore {
   }
 }
 
-/// What the dispatcher needs of a store.
+/// The store's subjects that the dispatcher needs.
 package typealias DispatchStore = WorkStore & TargetStore & RemovalStore & CredentialStore
 
 extension NotificationState {
-  /// The final state of a notification whose targets have had these outcomes: `Completed` says that
+  /// The final state of a notification whose targets had these outcomes: `Completed` means that
   /// every target has one; `Abandoned`, that the time ran out before anybody was reached;
-  /// `Canceled`, that its sender called it off before all were sent to.
+  /// `Canceled`, that its sender aborted it before all were sent to.
   package static func ending(_ outcomes: Set<NotificationOutcome>) -> NotificationState {
     if outcomes.isEmpty { return .noTargetFound }
     if outcomes.contains(.aborted) { return .canceled }

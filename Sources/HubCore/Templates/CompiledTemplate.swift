@@ -1,21 +1,21 @@
 package import NotificationHubs
 
-/// A template taken apart once, so that each message only copies the runs of text between its
+/// A template that was parsed once, so that each message only copies the runs of text between its
 /// expressions (docs/protocol/templates.md).
 ///
-/// One is made for each ``StoredTemplate`` and can be kept by its id. A rendered body is the same
-/// for every device of that template unless ``needsPushVariables(with:)`` says otherwise, so the
+/// One is made for each ``StoredTemplate`` and can be cached by its id. A rendered body is the same
+/// for every device of that template unless ``needsPushVariables(with:)`` returns true, so the
 /// dispatcher renders once for a whole page.
 package struct CompiledTemplate: Sendable {
-  /// A run of literal text, and the expression behind it.
+  /// A run of literal text, followed by an expression.
   struct Part: Sendable {
-    /// Where the run ends in ``literals``; it starts where that of the part before ended.
+    /// The end of the run in ``literals``; it starts at the end of the previous part's.
     let literalEnd: Int
     let expression: TemplateExpression
     let escaping: Escaping
   }
 
-  /// What a header or the expiry holds.
+  /// The value of a header or the expiry.
   enum Value: Sendable {
     case literal(String)
     case expression(TemplateExpression)
@@ -41,27 +41,27 @@ package struct CompiledTemplate: Sendable {
     propertyNames = compiler.names.names
   }
 
-  /// Everything that is wrong with a template, at most 16 faults; empty when it can be used.
+  /// All faults of a template, at most 16; empty when it can be used.
   package static func faults(in template: PushTemplate) -> [TemplateError] {
     var compiler = TemplateCompiler()
     compiler.compile(template)
     return compiler.faults
   }
 
-  /// Whether push variables can make a difference: the template uses a property that the message
-  /// does not have.
+  /// Whether push variables make a difference, because the template uses a property that the
+  /// message does not have.
   package func needsPushVariables(with properties: TemplateProperties) -> Bool {
     propertyNames.contains { properties.values[$0] == nil }
   }
 }
 
 extension CompiledTemplate {
-  /// A rendered body is cut near this length, in bytes: no push service takes a tenth of it, and a
-  /// small template could name a large property thousands of times. Header values are cut at
-  /// ``PassThroughHeaders/maxBytes``.
+  /// A rendered body is truncated near this length, in bytes: no push service accepts a tenth of
+  /// it, and a small template could name a large property thousands of times. Header values are
+  /// truncated at ``PassThroughHeaders/maxBytes``.
   package static let sizeLimit = 65_536
 
-  /// Fills the template for one message and one device.
+  /// Renders the template for one message and one device.
   ///
   /// - Parameter pushVariables: Those of the registration; used for properties that the message
   ///   does not have.
@@ -101,7 +101,7 @@ extension CompiledTemplate {
     return output
   }
 
-  /// The quotes around `#(name)` in JSON are not part of ``literals``: a number has none.
+  /// The quotes around `#(name)` in JSON are not part of ``literals``, because a number has none.
   private static func writeNumberOrString(
     _ expression: TemplateExpression, _ values: TemplateValues, to output: inout [UInt8]
   ) {

@@ -1,7 +1,6 @@
 import Wire
 
-/// How a result is written so that the document around it stays whole (docs/protocol/templates.md,
-/// section 6).
+/// The escaping of a result for the document around it (docs/protocol/templates.md, section 6).
 enum Escaping: Sendable {
   /// Inside the quotes of a JSON string.
   case json
@@ -9,10 +8,10 @@ enum Escaping: Sendable {
   case xmlText
   /// Inside an XML attribute's quotes, of either kind.
   case xmlAttribute
-  /// A header's value: no escapes; what would end the line is left out.
+  /// A header's value: nothing is escaped; characters that would end the line are omitted.
   case header
 
-  /// Appends UTF-8 text; what needs no escape is copied in runs.
+  /// Appends UTF-8 text; characters without escapes are copied in runs.
   func write(_ text: ArraySlice<UInt8>, to output: inout [UInt8]) {
     var start = text.startIndex
     for index in text.indices {
@@ -24,7 +23,7 @@ enum Escaping: Sendable {
     output.append(contentsOf: text[start...])
   }
 
-  /// What stands for a byte; `nil` when it stands for itself.
+  /// The escape of a byte; `nil` when it needs none.
   private func escape(_ byte: UInt8) -> String? {
     switch self {
     case .json: byte >= 0x20 && byte != 0x22 && byte != 0x5C ? nil : Self.json(byte)
@@ -47,8 +46,8 @@ enum Escaping: Sendable {
     }
   }
 
-  /// Control characters that XML 1.0 cannot hold become U+FFFD; an attribute's line ends and tabs
-  /// are references, because a reader would turn them into blanks.
+  /// Control characters that XML 1.0 does not allow become U+FFFD; an attribute's line ends and
+  /// tabs become references, because a parser would turn them into blanks.
   private static func xml(_ byte: UInt8, isAttribute: Bool) -> String? {
     switch byte {
     case UInt8(ascii: "&"): "&amp;"

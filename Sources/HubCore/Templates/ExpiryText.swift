@@ -1,10 +1,10 @@
 import Foundation
 import Wire
 
-/// Reads what senders and templates say of how long a push may wait (docs/protocol/rest.md,
-/// section 5.1 and docs/protocol/templates.md, section 7).
+/// Parses expiries in senders' requests and in templates (docs/protocol/rest.md, section 5.1 and
+/// docs/protocol/templates.md, section 7).
 package enum ExpiryText {
-  /// - Returns: Whole seconds since 1970 for a date that ``WireDate`` reads, 0 for `0`; `nil` for
+  /// - Returns: Whole seconds since 1970 for a date that ``WireDate`` parses, 0 for `0`; `nil` for
   ///   any other text.
   package static func seconds(_ text: String) -> Int64? {
     let text = text.trimmingBlanks

@@ -1,18 +1,18 @@
 import Wire
 
-/// Reads one value of a template (docs/protocol/templates.md, sections 3, 4 and 9).
+/// Parses one value of a template (docs/protocol/templates.md, sections 3, 4 and 9).
 struct ExpressionParser {
   private let text: [UInt8]
   private var position: Int
   private let end: Int
   private var names: NameTable
 
-  /// The greatest length of a property name (docs/protocol/templates.md, section 4).
+  /// Maximum length of a property name (docs/protocol/templates.md, section 4).
   private static let nameLimit = 120
 
   /// - Parameters:
   ///   - text: The value as UTF-8, without the escapes of the document around it.
-  ///   - names: Takes up the names that the expression uses.
+  ///   - names: Collects the names that the expression uses.
   /// - Returns: `nil` when the value is a literal.
   static func parse(
     _ text: [UInt8], names: inout NameTable
@@ -159,7 +159,7 @@ struct ExpressionParser {
     return value
   }
 
-  /// `, n`; a number too great to matter counts as the greatest.
+  /// Parses `, n`; a number out of range becomes the largest.
   private mutating func limit(
     _ form: TemplateExpression.Form, _ sign: Character
   ) throws(SyntaxFault) -> Int {

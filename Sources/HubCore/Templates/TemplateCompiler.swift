@@ -1,7 +1,7 @@
 import NotificationHubs
 import Wire
 
-/// Takes a template apart and gathers what is wrong with it.
+/// Parses a template and collects its faults.
 struct TemplateCompiler {
   private(set) var literals: [UInt8] = []
   private(set) var parts: [CompiledTemplate.Part] = []
@@ -10,13 +10,13 @@ struct TemplateCompiler {
   private(set) var names = NameTable()
   private(set) var faults: [TemplateError] = []
 
-  /// Enough to correct a template by; a broken file could otherwise answer with thousands.
+  /// Enough for correcting a template; a broken file could otherwise produce thousands.
   private static let faultLimit = 16
 
   mutating func compile(_ template: PushTemplate) {
     compileBody(Array(template.body.utf8))
     for (name, text) in template.headers.sorted(by: { $0.key < $1.key }) {
-      // Some clients send it with every template; it is about their request, not the push.
+      // Some clients send it with every template; it describes their request, not the push.
       if name.lowercased() == WireName.contentType.lowercased() { continue }
       if let value = value(text, .header(name)) {
         headers.append((name.lowercased(), value))
@@ -89,7 +89,7 @@ struct TemplateCompiler {
   ) {
     literals += literal
     if expression.isConstant {
-      // It names no property, so what it says is known already.
+      // It uses no property, so its result is already known.
       let values = TemplateValues(names: [], properties: .init([:]), pushVariables: [:])
       expression.write(values, escaping: escaping, to: &literals, limit: .max)
     } else {
@@ -98,7 +98,7 @@ struct TemplateCompiler {
     }
   }
 
-  /// A header's value, or the expiry; `nil` when it is at fault.
+  /// A header's value, or the expiry; `nil` when it has a fault.
   private mutating func value(
     _ text: String, _ place: TemplateError.Place
   ) -> CompiledTemplate.Value? {
@@ -111,7 +111,7 @@ struct TemplateCompiler {
     return expression(bytes, place, at: 0).map { .expression($0) }
   }
 
-  /// - Returns: `nil` for a literal, and for an expression at fault, which is noted.
+  /// - Returns: `nil` for a literal, and for a faulty expression, whose fault is recorded.
   private mutating func expression(
     _ text: [UInt8], _ place: TemplateError.Place, at position: Int
   ) -> TemplateExpression? {
@@ -132,9 +132,9 @@ struct TemplateCompiler {
   }
 }
 
-/// Why a template cannot be registered (docs/protocol/templates.md, section 9).
+/// The reason that a template cannot be registered (docs/protocol/templates.md, section 9).
 package struct TemplateError: Error, Hashable, CustomStringConvertible {
-  /// Which text of the template is at fault.
+  /// The faulty text of the template.
   package enum Place: Hashable, Sendable {
     case body
     case header(String)
@@ -142,9 +142,9 @@ package struct TemplateError: Error, Hashable, CustomStringConvertible {
   }
 
   package let place: Place
-  /// Where the fault lies, in bytes of UTF-8 from the start of that text.
+  /// The position of the fault, in bytes of UTF-8 from the start of that text.
   package let position: Int
-  /// What is wrong; quotes at most a short piece of the template.
+  /// A description of the fault; quotes at most a short piece of the template.
   package let message: String
 
   package var description: String {

@@ -1,9 +1,9 @@
 import Wire
 
-/// One value of a template that is filled for each device, taken apart (docs/protocol/templates.md,
+/// A parsed value of a template that is evaluated for each device (docs/protocol/templates.md,
 /// section 4).
 struct TemplateExpression: Sendable {
-  /// How the value of a property is used: the characters `$`, `.`, `%` and `#`.
+  /// The form in which a property's value is used: the characters `$`, `.`, `%` and `#`.
   enum Form: Sendable {
     case plain
     case ellipsis
@@ -17,7 +17,7 @@ struct TemplateExpression: Sendable {
     let name: Int
     /// The text used when there is no such property.
     let fallback: [UInt8]?
-    /// The greatest length of the result, in UTF-16 code units.
+    /// Maximum length of the result, in UTF-16 code units.
     let limit: Int?
   }
 
@@ -27,10 +27,11 @@ struct TemplateExpression: Sendable {
   }
 
   let terms: [Term]
-  /// It is `#(name)` alone and without braces: in a JSON body the result may be a number.
+  /// Whether it is `#(name)` alone and without braces, so that in a JSON body the result may be a
+  /// number.
   let isNumber: Bool
 
-  /// The same for every message and every device.
+  /// Whether it is the same for every message and every device.
   var isConstant: Bool {
     terms.allSatisfy { term in
       if case .text = term { true } else { false }
@@ -54,7 +55,7 @@ struct NameTable: Sendable {
   private(set) var names: [String] = []
   private var indexes: [String: Int] = [:]
 
-  /// The number of a name, letter case aside; a new one is added.
+  /// The index of a name, ignoring letter case; a new one is added.
   mutating func index(of name: String) -> Int {
     let folded = name.lowercased()
     if let index = indexes[folded] { return index }
@@ -64,27 +65,27 @@ struct NameTable: Sendable {
   }
 }
 
-/// What the expressions of a template are filled with.
+/// The values for the expressions of a template.
 struct TemplateValues {
   let names: [String]
   let properties: TemplateProperties
   let pushVariables: [String: String]
 
-  /// Message first, then push variables; `nil` when neither has it (docs/protocol/templates.md,
-  /// section 5).
+  /// Looks in the message first, then in push variables; `nil` when neither has it
+  /// (docs/protocol/templates.md, section 5).
   func value(_ name: Int) -> [UInt8]? {
     if let value = properties.values[names[name]] { return value }
     if pushVariables.isEmpty { return nil }
     if let value = pushVariables[names[name]] { return Array(value.utf8) }
-    // The least spelling wins, so that the choice between `A` and `a` is the same every time.
+    // The smallest spelling wins, so that the choice between `A` and `a` is always the same.
     let spelling = pushVariables.keys.filter { $0.lowercased() == names[name] }.min()
     return spelling.flatMap { pushVariables[$0] }.map { Array($0.utf8) }
   }
 }
 
 extension TemplateExpression {
-  /// Appends the result, at most until `output` has reached `limit` bytes: what is longer no push
-  /// service takes, and a short template can name a long property many times.
+  /// Appends the result, at most until `output` has reached `limit` bytes: no push service accepts
+  /// more, and a short template can name a long property many times.
   func write(
     _ values: TemplateValues, escaping: Escaping, to output: inout [UInt8], limit: Int
   ) {
@@ -128,7 +129,7 @@ extension TemplateExpression {
     }
   }
 
-  /// The longest start of a UTF-8 text that has at most so many UTF-16 code units.
+  /// The longest prefix of a UTF-8 text that has at most so many UTF-16 code units.
   private static func prefix(of text: [UInt8], units: Int) -> ArraySlice<UInt8> {
     if text.count <= units { return text[...] }
     var left = units

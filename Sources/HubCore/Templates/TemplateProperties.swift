@@ -6,7 +6,7 @@ package struct TemplateProperties: Sendable {
   /// UTF-8 text by name in lower case.
   let values: [String: [UInt8]]
 
-  /// Of names that differ only in letter case the last in their order counts.
+  /// If names differ only in letter case, the last in their order wins.
   package init(_ values: [String: String]) {
     var folded: [String: [UInt8]] = [:]
     for (name, value) in values.sorted(by: { $0.key < $1.key }) {
@@ -15,8 +15,8 @@ package struct TemplateProperties: Sendable {
     self.values = folded
   }
 
-  /// Reads the body of a template send, UTF-8 without a byte order mark. Numbers and booleans count
-  /// as their text, `null` as absent; of equal names the last counts (docs/protocol/rest.md,
+  /// Parses the body of a template send, UTF-8 without a byte order mark. Numbers and booleans
+  /// count as their text, `null` as absent; of equal names the last wins (docs/protocol/rest.md,
   /// section 5.2).
   /// - Throws: 400 for anything else.
   package init(json body: [UInt8]) throws(HubFailure) {

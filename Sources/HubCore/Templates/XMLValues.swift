@@ -8,7 +8,7 @@ enum XMLValues {
     /// The bytes to replace: between an attribute's quotes, or between an element's tags.
     let range: Range<Int>
     let isAttribute: Bool
-    /// As a reader of the document would see it.
+    /// The text as a parser of the document would return it.
     let text: [UInt8]
   }
 
@@ -18,7 +18,7 @@ enum XMLValues {
     var text: [UInt8] = []
   }
 
-  /// The values of a document that begin like an expression, in their order.
+  /// The values of a document that begin like an expression, in order.
   static func expressions(in bytes: [UInt8]) throws(SyntaxFault) -> [Value] {
     try bytes.withUnsafeBufferPointer { bytes throws(SyntaxFault) in
       var scanner = XMLScanner(bytes)
