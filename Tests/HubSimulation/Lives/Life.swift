@@ -319,6 +319,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
     default:
       clocks[machine].wake()
       world.resume(process.place)
+      if act == .suspend { process.sleptUntil = world.seconds }
       note("goes on", at: process.place)
     }
     processes[machine].disturbedAt = world.seconds
