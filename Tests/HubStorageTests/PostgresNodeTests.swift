@@ -83,16 +83,16 @@ struct PostgresNodeTests {
   func unclaimed() async throws {
     try await scene { one, two, hub in
       func count(
-        at node: PostgresHubStore, beside known: Set<NotificationID> = []
+        at node: PostgresHubStore, beside known: Set<WorkID> = []
       ) async throws -> Int {
-        try await node.unclaimedWork(dueBy: Self.now, beside: known)
+        try await node.unclaimedWork(dueBy: Self.now, beside: known).count
       }
       func count() async throws -> Int { try await count(at: two) }
       try await one.accept(record("n-1", hub))
       #expect(try await count() == 1, "its node has not begun with it")
       let mine = try #require(try await one.claimWork(limit: 9).records.first)
       #expect(try await count() == 0)
-      #expect(try await count(at: one, beside: [mine.id]) == 0)
+      #expect(try await count(at: one, beside: [mine.workID]) == 0)
       #expect(try await count(at: one) == 1, "it has forgotten what it has claimed")
       var older = mine.lease
       older.epoch -= 1

@@ -324,7 +324,7 @@ final class StatementScene {
       try await store.unfinishedNotifications().records.map(\.id.rawValue).sorted()
     }
     try await told("unclaimedWork") {
-      try await store.unclaimedWork(dueBy: Self.now, beside: [])
+      try await store.unclaimedWork(dueBy: Self.now, beside: []).count
     }
     try await delivering(store, hub)
   }
@@ -351,6 +351,9 @@ final class StatementScene {
     _ = try await claim("claimWork of a part", store)
     try await call("releaseWork") { try await store.releaseWork() }
     let claimed = try await claim("claimWork of all", store)
+    try await call("releaseWork beside what is known") {
+      try await store.releaseWork(beside: Set(claimed.map(\.workID)))
+    }
     let query = AudienceQuery(hub: hub, kind: .native(.apns), expression: nil, asOf: Self.now)
     let page = try await call("targets") { try await store.targets(query, after: 0, limit: 99) }
     func handle(_ target: Target) -> String {

@@ -50,7 +50,9 @@ extension HubStoreContract {
       try await store.accept(record("n-1", hub: hub))
       _ = try await acceptScheduled(store, hub, "n-2", in: 5)
       func unclaimed(after seconds: Double) async throws -> Int {
-        try await store.unclaimedWork(dueBy: now.addingTimeInterval(seconds), beside: [])
+        let found = try await store.unclaimedWork(
+          dueBy: now.addingTimeInterval(seconds), beside: [])
+        return found.count
       }
       try expectEqual(try await unclaimed(after: -1), 0)
       try expectEqual(try await unclaimed(after: 4), 1, "a schedule is not due before its time")
@@ -129,6 +131,36 @@ extension HubStoreContract {
       let second = try await store.releaseSchedules(asOf: moment, limit: 5)
       try expectEqual(second.map(\.id), [late])
       try expect(try await store.nextSchedule() == nil, "nothing is left")
+    },
+    Clause("work that its process does not know of can be taken up again, and nothing else") {
+      store in
+      let hub = try await makeHub(store)
+      for number in 1...2 { try await store.accept(record("n-\(number)", hub: hub)) }
+      let claimed = try await store.claimWork(limit: 9).records
+      func free(beside known: [NotificationRecord]) async throws -> [String] {
+        try await store.releaseWork(beside: Set(known.map(\.workID)))
+        return try await store.claimWork(limit: 9).map(\.id.rawValue)
+      }
+      func isForgotten(beside known: [NotificationRecord]) async throws -> Bool {
+        let found = try await store.unclaimedWork(
+          dueBy: now.addingTimeInterval(9), beside: Set(known.map(\.workID)))
+        return found.isForgotten
+      }
+      try expect(!(try await isForgotten(beside: claimed)), "all is known")
+      // Where one process does all the work a claim finds all of it.
+      guard store.isShared else {
+        return try expectEqual(try await free(beside: []), ["n-1", "n-2"])
+      }
+      try expectEqual(try await free(beside: claimed), [], "all is known")
+      let first = claimed.filter { $0.id.rawValue == "n-1" }
+      try expect(try await isForgotten(beside: first), "the other one is known to nobody")
+      try expectEqual(try await free(beside: first), ["n-2"])
+      var end = checkpoint(hub)
+      end.lease = first.first?.lease ?? end.lease
+      end.isAudienceRead = true
+      end.state = .completed
+      try await store.checkpoint(end)
+      try expectEqual(try await free(beside: []), ["n-2"], "the other one is done")
     },
     Clause("a node hears which notifications are aborted that it has work of") { store in
       let hub = try await makeHub(store)

@@ -299,7 +299,13 @@ struct DispatchWork: Sendable {
 
   /// Takes up work that no living node has. Each part is reported: nobody else may claim it while
   /// this node lives. Ends with the first refusal after the claim, as the next claim waits for it.
-  func claim(limit: Int) async -> DispatchReport {
+  /// - Parameter known: All that this node works on, when what it does not know of is to be given back
+  ///   first; else `nil`.
+  func claim(limit: Int, beside known: Set<WorkID>?) async -> DispatchReport {
+    if let known {
+      // The next look for unclaimed work asks again.
+      _ = await askOnce(againIn: ClaimTimer.period) { try await store.releaseWork(beside: known) }
+    }
     let answer = await ask(longest: Self.longestPause) { try await store.claimWork(limit: limit) }
     guard case .value(let found) = answer else { return .claimed(ClaimedWork()) }
     // Apart from the claim: to try both again would lose what has been claimed.

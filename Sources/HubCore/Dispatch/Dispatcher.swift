@@ -41,14 +41,16 @@ package actor Dispatcher {
   private var credentials = CredentialTimer()
   private var claims = ClaimTimer()
   /// Parts that have been claimed and whose retries the store has not told yet.
-  private var uncounted = 0
+  private var uncounted: [WorkID] = []
+  /// The store has parts for this node's that it does not know of.
+  private var hasForgotten = false
   private var news = NewsTimer()
   /// Lanes whose credential others have had refused, as they last said.
   private var adopted: Set<LaneKey> = []
   /// Lanes that have recovered from a refusal, which others have not heard yet.
   private var recovered: Set<LaneKey> = []
   /// Notifications that were left alone because their rows cannot be read.
-  private var unreadable = 0
+  private var unreadable: [WorkID] = []
   private var arrivedWhileLoading: [NotificationRecord] = []
   /// Aborted before they came here: between the store and this actor, something may be on its way.
   private var abortedBefore: [NotificationID] = []
@@ -241,8 +243,10 @@ package actor Dispatcher {
 
   /// They stay in the store, and are looked for again at the next start.
   private func note(unreadable found: [UnreadableNotification]) {
-    unreadable += found.count
-    for lost in found { work.report(.unreadableNotification(lost)) }
+    for lost in found {
+      unreadable.append(WorkID(lost.id, part: lost.part))
+      work.report(.unreadableNotification(lost))
+    }
   }
 
   /// This part is done, or its notification or hub is gone.
@@ -377,7 +381,9 @@ package actor Dispatcher {
       takeRecorded(number, checkpoint, answer)
     case .claimed(let claimed): takeClaimed(claimed)
     case .counted(let claimed):
-      uncounted -= 1
+      for record in claimed.parts.map(\.record) + claimed.dropped {
+        if let place = uncounted.firstIndex(of: record.workID) { uncounted.remove(at: place) }
+      }
       claims.want(at: clock.steady())
       addClaimed(claimed)
     case .retries(let turn, let groups, let next, let at):
@@ -792,10 +798,18 @@ package actor Dispatcher {
       $0.value.hasOnlyRetryRows || schedule.isHeldBack($0.key, at: now)
     }
     let room = min(
-      work.limits.claimedParts - (jobs.count - waiting) - uncounted,
+      work.limits.claimedParts - (jobs.count - waiting) - uncounted.count,
       work.limits.waitingParts - waiting)
     guard room > 0, claims.start(at: now) else { return }
-    spawn { [work] in await work.claim(limit: room) }
+    let known = hasForgotten ? known : nil
+    hasForgotten = false
+    spawn { [work] in await work.claim(limit: room, beside: known) }
+  }
+
+  /// All that this node has claimed, as far as it knows.
+  private var known: Set<WorkID> {
+    let parts = jobs.all.values.map { WorkID($0.context.id, part: $0.context.lease.part) }
+    return Set(parts + uncounted + unreadable)
   }
 
   private func takeClaimed(_ claimed: ClaimedWork) {
@@ -821,7 +835,7 @@ package actor Dispatcher {
       add(record, retryRows: rows)
     }
     for record in claimed.uncounted {
-      uncounted += 1
+      uncounted.append(record.workID)
       spawn { [work] in await work.countRetries(of: record) }
     }
     for record in claimed.dropped { giveBack(record.lease, of: record.id, hub: record.hub) }
@@ -946,19 +960,20 @@ package actor Dispatcher {
   /// - Throws: What the store throws.
   func unclaimedWork() async throws -> Int {
     guard phase == .running else { return 0 }
-    let known = Set(jobs.all.values.map(\.context.id))
     // Those have a warning of their own.
-    let unreadable = work.store.isShared ? 0 : unreadable
+    let unreadable = work.store.isShared ? 0 : unreadable.count
     let found = try await work.store.unclaimedWork(
       dueBy: clock.now().addingTimeInterval(-Self.unclaimedAfter), beside: known)
-    return max(0, found - unreadable)
+    // Or a claim has been under way.
+    hasForgotten = found.isForgotten
+    return max(0, found.count - unreadable)
   }
 
   package func status() -> DispatchStatus {
     var status = DispatchStatus(jobs, schedule, lanes, at: clock.steady(), wallTime: wallTime)
     status.isRunning = phase == .running
     status.isStopping = phase == .stopping || phase == .stopped
-    status.unreadable = unreadable
+    status.unreadable = unreadable.count
     return status
   }
 }

@@ -51,6 +51,7 @@ package struct NotificationRecord: Sendable {
   /// The part of its work that the record represents, if it was claimed; cursor and
   /// ``isAudienceRead`` are those of the part.
   package var lease = WorkLease()
+  package var workID: WorkID { WorkID(id, part: lease.part) }
   /// Targets up to this number have their outcome or a retry row.
   package var cursor: RegistrationID
   /// Whether all pages have been read, so that only retries are left.
@@ -114,11 +115,14 @@ package struct FoundNotifications: Sendable {
 package struct UnreadableNotification: Hashable, Sendable {
   package let id: NotificationID
   package let hub: Hub.ID
+  /// See ``WorkLease/part``.
+  package let part: Int
   package let reason: String
 
-  package init(id: NotificationID, hub: Hub.ID, reason: String) {
+  package init(id: NotificationID, hub: Hub.ID, part: Int = 0, reason: String) {
     self.id = id
     self.hub = hub
+    self.part = part
     self.reason = reason
   }
 }

@@ -14,6 +14,31 @@ package struct WorkLease: Hashable, Sendable {
   }
 }
 
+/// One part of a notification's work, whoever has it.
+package struct WorkID: Hashable, Sendable {
+  package let notification: NotificationID
+  /// See ``WorkLease/part``.
+  package let part: Int
+
+  package init(_ notification: NotificationID, part: Int) {
+    self.notification = notification
+    self.part = part
+  }
+}
+
+/// Work that should be under way and is not.
+package struct UnclaimedWork: Hashable, Sendable {
+  /// Notifications that are due since a moment and that nobody delivers.
+  package var count: Int
+  /// This process has parts that it does not know of.
+  package var isForgotten: Bool
+
+  package init(count: Int, isForgotten: Bool = false) {
+    self.count = count
+    self.isForgotten = isForgotten
+  }
+}
+
 /// The state of a notification after a checkpoint is written.
 package struct CheckpointAnswer: Hashable, Sendable {
   /// Whether it has been aborted, by any process.
@@ -234,18 +259,24 @@ package protocol WorkStore: Sendable {
   /// parts, and few of one notification, so that other nodes find some.
   /// - Returns: A record for each part, with its lease, cursor and counts.
   func claimWork(limit: Int) async throws -> FoundNotifications
-  /// The number of notifications that are due since a moment and that no node delivers: no other
-  /// living node owns any part of their work, and they are not among `known`; those that wait for
-  /// their release are included.
+  /// Finds notifications that are due since a moment and that no node delivers: no other living node
+  /// owns any part of their work, and this process owns none that is among `known`; those that wait
+  /// for their release are included.
+  /// - Parameter known: As of ``releaseWork(beside:)``.
   func unclaimedWork(
-    dueBy moment: Date, beside known: Set<NotificationID>
-  ) async throws -> Int
+    dueBy moment: Date, beside known: Set<WorkID>
+  ) async throws -> UnclaimedWork
   /// Releases all work that this process has claimed, so that others need not wait for its lease to
   /// end.
   func releaseWork() async throws
   /// Releases one part that this process does not continue with, so that it can be claimed again;
   /// does nothing when it has another owner, or was claimed again since.
   func releaseWork(_ lease: WorkLease, of id: NotificationID, hub: Hub.ID) async throws
+  /// Releases the parts that this process owns and does not know of: a database that has lost its
+  /// last commits regards finished work as unfinished. Not to be called during a claim, whose parts
+  /// are not known yet.
+  /// - Parameter known: All that the process works on.
+  func releaseWork(beside known: Set<WorkID>) async throws
   /// Writes the changes of a page of deliveries, in one transaction.
   /// - Throws: ``StoreError/leaseLost`` when another node has taken the part over; nothing is
   ///   written.
@@ -299,7 +330,9 @@ extension WorkStore {
     _ lease: WorkLease, of id: NotificationID, hub: Hub.ID
   ) async throws {}
 
-  /// Does nothing where one process does all the work.
+  package func releaseWork(beside known: Set<WorkID>) async throws {}
+
+    /// Does nothing where one process does all the work.
   package func exchange(
     _ words: Set<LaneWord>, recovered: Set<LaneKey>
   ) async throws -> LaneNews { LaneNews() }

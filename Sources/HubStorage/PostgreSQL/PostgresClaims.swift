@@ -37,30 +37,63 @@ extension PostgresHubStore {
   }
 
   package func unclaimedWork(
-    dueBy moment: Date, beside known: Set<NotificationID>
-  ) async throws -> Int {
+    dueBy moment: Date, beside known: Set<WorkID>
+  ) async throws -> UnclaimedWork {
     let node = heart?.id ?? 0
     let steady = moment.addingTimeInterval(clock.steady().timeIntervalSince(clock.now()))
-    let ids = PostgresArray.text(known.map(\.rawValue))
+    let (ids, parts) = Self.arrays(of: known)
+    let isDue = """
+      n.ended_at IS NULL AND n.state <> 'Scheduled'
+        AND COALESCE(n.steady_release <= ?2, \(NotificationRecord.release) <= ?1)
+      """
     // Parts that this node owns without knowing are not waiting for another node.
     let isClaimed = """
       EXISTS (SELECT 1 FROM work w JOIN node ON node.id = w.owner
         WHERE w.notification = n.id AND w.is_done = 0 AND w.epoch > 0
-          AND (w.owner <> ?3 OR n.public_id = ANY(?4::text[]))
+          AND (w.owner <> ?3 OR \(Self.isKnown("w", ids: "?4", parts: "?5")))
           AND \(PostgresConnection.isAlive("node")))
       """
     return try await readFreely { session in
-      Int(
-        try session.first(
-          """
-          SELECT (SELECT COUNT(*) FROM notification n
-            WHERE n.ended_at IS NULL AND n.state <> 'Scheduled'
-              AND COALESCE(n.steady_release <= ?2, \(NotificationRecord.release) <= ?1)
-              AND EXISTS (SELECT 1 FROM work w WHERE w.notification = n.id AND w.is_done = 0)
-              AND NOT \(isClaimed))
-            + (SELECT COUNT(*) FROM notification WHERE state = 'Scheduled' AND due_at <= ?1)
-          """, moment.milliseconds, steady.milliseconds, node, ids) ?? 0)
+      let row = try session.connection.statement(
+        """
+        SELECT (SELECT COUNT(*) FROM notification n
+          WHERE \(isDue)
+            AND EXISTS (SELECT 1 FROM work w WHERE w.notification = n.id AND w.is_done = 0)
+            AND NOT \(isClaimed))
+          + (SELECT COUNT(*) FROM notification WHERE state = 'Scheduled' AND due_at <= ?1),
+        (SELECT COUNT(*) FROM notification n JOIN work w ON w.notification = n.id
+          WHERE \(isDue) AND \(Self.isForgotten("w", by: "?3", ids: "?4", parts: "?5")))
+        """, moment.milliseconds, steady.milliseconds, node, ids, parts)
+      guard try row.step() else { return UnclaimedWork(count: 0) }
+      return UnclaimedWork(count: Int(row.integer(0)), isForgotten: row.integer(1) > 0)
     }
+  }
+
+  /// Ids of notifications, and a part of each.
+  private static func arrays(of known: Set<WorkID>) -> (ids: [UInt8], parts: [UInt8]) {
+    let known = Array(known)
+    return (
+      PostgresArray.text(known.map(\.notification.rawValue)),
+      PostgresArray.int8(known.map { Int64($0.part) })
+    )
+  }
+
+  /// True for parts of a notification `n` that are among those of ``arrays(of:)``.
+  private static func isKnown(_ work: String, ids: String, parts: String) -> String {
+    """
+    EXISTS (SELECT 1 FROM unnest(\(ids)::text[], \(parts)::int8[]) AS known(id, part)
+      WHERE known.id = n.public_id AND known.part = \(work).part)
+    """
+  }
+
+  /// True for parts of a notification `n` that a node has claimed and that are not known.
+  private static func isForgotten(
+    _ work: String, by node: String, ids: String, parts: String
+  ) -> String {
+    """
+    \(work).owner = \(node) AND \(work).epoch > 0 AND \(work).is_done = 0
+      AND NOT \(isKnown(work, ids: ids, parts: parts))
+    """
   }
 
   package func releaseWork() async throws {
@@ -79,6 +112,19 @@ extension PostgresHubStore {
         WHERE n.hub = ?1 AND n.public_id = ?2 AND work.notification = n.id AND work.part = ?3
           AND work.owner = ?4 AND work.epoch = ?5 AND work.is_done = 0
         """, hub, id.rawValue, Int64(lease.part), node, lease.epoch)
+    }
+  }
+
+  package func releaseWork(beside known: Set<WorkID>) async throws {
+    guard let node = heart?.id else { return }
+    let (ids, parts) = Self.arrays(of: known)
+    try await write(as: .delivery(), ifUnclear: .again) { session in
+      _ = try session.execute(
+        """
+        UPDATE work SET owner = NULL FROM notification n
+        WHERE n.ended_at IS NULL AND work.notification = n.id
+          AND \(Self.isForgotten("work", by: "?1", ids: "?2", parts: "?3"))
+        """, node, ids, parts)
     }
   }
 
@@ -342,7 +388,8 @@ extension SQLConnection {
       } catch StoreError.corrupt(let reason) {
         found.unreadable.append(
           UnreadableNotification(
-            id: NotificationID(rawValue: row.text(2)), hub: row.integer(1), reason: reason))
+            id: NotificationID(rawValue: row.text(2)), hub: row.integer(1),
+            part: Int(row.integer(21)), reason: reason))
       }
     }
     return found

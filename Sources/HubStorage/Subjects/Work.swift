@@ -21,9 +21,10 @@ extension SQLiteHubStore {
   package func releaseWork() async throws {}
 
   package func unclaimedWork(
-    dueBy moment: Date, beside known: Set<NotificationID>
-  ) async throws -> Int {
-    try await read { session in
+    dueBy moment: Date, beside known: Set<WorkID>
+  ) async throws -> UnclaimedWork {
+    let known = Set(known.map(\.notification))
+    return try await read { session in
       let row = try session.connection.statement(
         """
         SELECT public_id FROM notification WHERE ended_at IS NULL AND state <> 'Scheduled'
@@ -34,7 +35,7 @@ extension SQLiteHubStore {
       while try row.step() {
         if !known.contains(NotificationID(rawValue: row.text(0))) { count += 1 }
       }
-      return count
+      return UnclaimedWork(count: count)
     }
   }
 

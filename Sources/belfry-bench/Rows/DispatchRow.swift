@@ -126,8 +126,8 @@ actor EndlessAudience: DispatchStore {
   func claimWork(limit: Int) async throws -> FoundNotifications { FoundNotifications() }
   func releaseWork() async throws {}
   func unclaimedWork(
-    dueBy moment: Date, beside known: Set<NotificationID>
-  ) async throws -> Int { 0 }
+    dueBy moment: Date, beside known: Set<WorkID>
+  ) async throws -> UnclaimedWork { UnclaimedWork(count: 0) }
   func waitingRetries(
     _ id: NotificationID, part: Int?, hub: Hub.ID
   ) async throws -> Int { 0 }

@@ -101,6 +101,33 @@ struct ClaimTests {
     await dispatcher.stop(within: .seconds(5))
   }
 
+  @Test("a notification whose end the database has lost is delivered again, under the same ids")
+  func lostEnd() async throws {
+    let gateway = FakeGateway()
+    let world = try await DispatchWorld([.apns: gateway], on: .postgres)
+    let store = try #require(world.store as? PostgresHubStore)
+    try await world.addDevices(0..<1)
+    let dispatcher = try await world.started()
+    let sent = try await world.send(world.native(), through: dispatcher)
+    _ = try await world.runningClock(for: dispatcher) {
+      try await world.finished(sent, by: dispatcher)
+    }
+    // As on a standby that has not received the last commit.
+    _ = try await store.write { session in
+      _ = try session.execute("DELETE FROM notification_count")
+      _ = try session.execute("UPDATE work SET is_done = 0, position = 0, is_read = 0")
+      _ = try session.execute("UPDATE notification SET state = 'Processing', ended_at = NULL")
+    }
+    world.clock.set(world.clock.now + 6)
+    _ = try await dispatcher.unclaimedWork()
+    let record = try await world.runningClock(for: dispatcher) {
+      try await world.finished(sent, by: dispatcher)
+    }
+    #expect(record.state == .completed)
+    #expect(Set(gateway.pushes.map(\.id)).count == 1 && gateway.pushes.count == 2)
+    await dispatcher.stop(within: .seconds(5))
+  }
+
   @Test("a part that was read before the node's lease ended is not sent")
   func endedLease() async throws {
     let world = try await DispatchWorld(on: .postgres)

@@ -31,27 +31,32 @@ extension SimulatedStore {
   }
 
   package func unclaimedWork(
-    dueBy moment: Date, beside known: Set<NotificationID>
-  ) async throws -> Int {
+    dueBy moment: Date, beside known: Set<WorkID>
+  ) async throws -> UnclaimedWork {
     let node = nodeID
     let steady = moment.addingTimeInterval(clock.steady().timeIntervalSince(clock.now()))
     return try await read { state in
-      state.notifications.active.count { row in
+      var found = UnclaimedWork(count: 0)
+      for row in state.notifications.active {
         let record = row.record
-        if record.state == .scheduled {
-          return record.scheduledFor.map { $0 <= moment } ?? false
+        guard row.isOpen else {
+          if let due = record.scheduledFor, due <= moment { found.count += 1 }
+          continue
         }
-        guard row.isOpen,
-          record.steadyRelease.map({ $0 <= steady }) ?? (record.releasedAt <= moment)
-        else { return false }
-        let open = row.parts.filter { !$0.isDone }
+        guard record.steadyRelease.map({ $0 <= steady }) ?? (record.releasedAt <= moment) else {
+          continue
+        }
         // Parts that this node owns and does not know of wait for nobody else.
-        let isClaimed = open.contains { part in
-          guard part.epoch > 0, let owner = part.owner, state.isAlive(owner) else { return false }
-          return owner != node || known.contains(record.id)
+        let forgotten = Set(row.forgotten(by: node, beside: known))
+        let open = row.parts.indices.filter { !row.parts[$0].isDone }
+        let isClaimed = open.contains { index in
+          guard row.parts[index].epoch > 0, let owner = row.parts[index].owner else { return false }
+          return state.isAlive(owner) && !forgotten.contains(index)
         }
-        return !open.isEmpty && !isClaimed
+        if !open.isEmpty, !isClaimed { found.count += 1 }
+        if !forgotten.isEmpty { found.isForgotten = true }
       }
+      return found
     }
   }
 
@@ -70,6 +75,19 @@ extension SimulatedStore {
         !row.parts[index].isDone
       else { return }
       state.notifications.change(row.number) { $0.parts[index].owner = nil }
+    }
+  }
+
+  package func releaseWork(beside known: Set<WorkID>) async throws {
+    guard let node = owner else { return }
+    try await write(ifUnclear: .again) { state in
+      for row in state.notifications.active where row.isOpen {
+        let forgotten = row.forgotten(by: node, beside: known)
+        guard !forgotten.isEmpty else { continue }
+        state.notifications.change(row.number) { row in
+          for index in forgotten { row.parts[index].owner = nil }
+        }
+      }
     }
   }
 
@@ -198,6 +216,15 @@ private struct WaitingRetry {
 }
 
 extension NotificationRow {
+  /// Where those parts stand that a node has claimed and that are not known.
+  fileprivate func forgotten(by node: Int64, beside known: Set<WorkID>) -> [Int] {
+    parts.indices.filter { index in
+      let part = parts[index]
+      return part.owner == node && part.epoch > 0 && !part.isDone
+        && !known.contains(WorkID(record.id, part: part.part))
+    }
+  }
+
   /// Targets of a direct send by their numbers, which are in rising order.
   fileprivate func directPage(of numbers: [RegistrationID]) -> TargetPage {
     var page = TargetPage()

@@ -404,10 +404,8 @@ extension Life {
           expect(.durable, hasErased(in: send.hub), "\(line) was accepted and is gone")
           continue
         }
-        // A node that has done a part, and whose database has lost that, does not do it again before
-        // it is restarted; its health tells of it (docs/scale.md).
         expect(
-          .ends, row.record.state.isFinal || witness.hasGoneBack || hasUnseenStep(state),
+          .ends, row.record.state.isFinal || hasUnseenStep(state),
           "\(line) was accepted and is still \(row.record.state.rawValue): "
             + row.parts.map { part in
               "part \(part.part) of \(part.owner.map { "\($0)" } ?? "nobody")"
