@@ -38,7 +38,7 @@ extension DirectTarget {
     return try channels.enumerated().map { index, channel in
       let channel = try normalized(channel, platform, index)
       return DirectTarget(
-        handle: stored(channel), isDuplicate: !seen.insert(channel.handle).inserted)
+        handle: channel.stored, isDuplicate: !seen.insert(channel.handle).inserted)
     }
   }
 
@@ -82,13 +82,5 @@ extension DirectTarget {
       throw refusal("contains a control character")
     }
     return channel
-  }
-
-  /// The form in ``TargetPage/handles``.
-  private static func stored(_ channel: PushChannel) -> String {
-    switch channel {
-    case .handle(let text): text
-    case .subscription(let endpoint, let p256dh, let auth): "\(endpoint)\n\(p256dh)\n\(auth)"
-    }
   }
 }

@@ -113,3 +113,20 @@ package protocol FeedbackStore: RemovalStore {
     hub: Hub.ID, hour: Int64, after: Int64, limit: Int
   ) async throws -> [HandleFeedback]
 }
+
+extension Checkpoint {
+  /// The changes that become feedback: failures that say something about the handle, handles that
+  /// were replaced, and dead ones whose device was reached through another.
+  package var handleNews:
+    [(registration: RegistrationID, outcome: NotificationOutcome, newHandle: String?)]
+  {
+    let failed = failures.filter {
+      HandleFeedback.outcomes.contains($0.outcome) && !spared.contains($0.registration)
+    }
+    let reported = deadHandles.isEmpty ? [] : Set(failed.map(\.registration))
+    return failed.map { ($0.registration, $0.outcome, nil) }
+      + replacedHandles.map { ($0.registration, .refreshToken, $0.newHandle) }
+      + deadHandles.filter { !reported.contains($0.registration) }
+      .map { ($0.registration, $0.outcome, nil) }
+  }
+}

@@ -39,6 +39,31 @@ package struct RegistrationDraft: Hashable, Sendable {
   }
 }
 
+/// The identity of a registration within its installation, the same from write to write.
+package struct RegistrationKey: Hashable, Sendable {
+  package let isNative: Bool
+  /// The template's name.
+  package let name: String?
+  /// The secondary tile's id.
+  package let tile: String?
+
+  package init(isNative: Bool, name: String?, tile: String?) {
+    self.isNative = isNative
+    self.name = name
+    self.tile = tile
+  }
+}
+
+extension RegistrationDraft {
+  package var key: RegistrationKey {
+    switch kind {
+    case .native: RegistrationKey(isNative: true, name: nil, tile: secondaryTileName)
+    case .template(_, let name):
+      RegistrationKey(isNative: false, name: name, tile: secondaryTileName)
+    }
+  }
+}
+
 /// The store's number for a registration. See ``AudienceStore`` for the meaning of its order.
 package typealias RegistrationID = Int64
 

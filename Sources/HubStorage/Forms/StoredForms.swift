@@ -19,33 +19,12 @@ extension PushPlatform {
   }
 }
 
-extension PushChannel {
-  /// As ``TargetPage/handles`` has it.
-  var stored: String {
-    switch self {
-    case .handle(let text): text
-    case .subscription(let endpoint, let p256dh, let auth): "\(endpoint)\n\(p256dh)\n\(auth)"
-    }
-  }
-}
-
 /// The part of a stored handle that identifies the device at its push service: all of it, the
 /// endpoint of a Web Push subscription, or the installation id that a token of FCM begins with.
 func handleIdentity(_ stored: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
   if let id = stored.firebaseInstallationID { return UnsafeRawBufferPointer(rebasing: id) }
   let end = stored.firstIndex(of: UInt8(ascii: "\n")) ?? stored.endIndex
   return UnsafeRawBufferPointer(rebasing: stored[..<end])
-}
-
-extension Date {
-  /// Milliseconds since 1970, as stored in columns; dates out of range are clamped.
-  var milliseconds: Int64 {
-    let value = (timeIntervalSince1970 * 1000).rounded()
-    if value.isNaN { return 0 }
-    return Int64(exactly: max(-9e15, min(9e15, value))) ?? 0
-  }
-
-  init(milliseconds: Int64) { self.init(timeIntervalSince1970: Double(milliseconds) / 1000) }
 }
 
 extension NotificationOutcome {

@@ -202,39 +202,6 @@ extension PostgresSession {
   }
 }
 
-extension NotificationRequest {
-  /// Whether it names its devices, an installation or a user.
-  fileprivate var isNarrow: Bool {
-    guard !isDirect else { return true }
-    return expression?.isNarrow ?? false
-  }
-}
-
-extension TagExpression {
-  /// Whether its form limits it to the devices of one user.
-  fileprivate var isNarrow: Bool {
-    switch self {
-    case .tag(let tag): tag.folded.hasPrefix("$installationid:") || tag.folded.hasPrefix("$userid:")
-    case .not: false
-    case .and(let left, let right): left.isNarrow || right.isNarrow
-    case .or(let left, let right): left.isNarrow && right.isNarrow
-    }
-  }
-
-  /// Tags, or disjunctions of tags, one of which everybody in the audience has; empty when the
-  /// expression requires no tag.
-  fileprivate var bounds: [TagExpression] {
-    switch self {
-    case .tag: return [self]
-    case .not: return []
-    case .and(let left, let right): return left.bounds + right.bounds
-    case .or(let left, let right):
-      guard let left = left.bounds.first, let right = right.bounds.first else { return [] }
-      return [.or(left, right)]
-    }
-  }
-}
-
 extension String {
   /// The text without U+0000, which PostgreSQL cannot store; a push service may send any character.
   var storable: String {

@@ -1,4 +1,5 @@
 package import Foundation
+import HubCore
 
 #if canImport(Darwin)
   import Darwin

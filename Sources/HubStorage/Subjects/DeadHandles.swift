@@ -94,23 +94,6 @@ extension WriteSession {
   }
 }
 
-extension Installation {
-  /// Marks the channels that have a handle, given in its stored form.
-  mutating func setExpired(_ isExpired: Bool, handle: String) {
-    if pushChannel.stored == handle { pushChannelExpired = isExpired }
-    for (id, tile) in secondaryTiles where tile.pushChannel == handle {
-      secondaryTiles[id]?.pushChannelExpired = isExpired
-    }
-  }
-
-  mutating func replaceHandle(_ old: String, with new: String) {
-    if pushChannel.stored == old { pushChannel = .handle(new) }
-    for (id, tile) in secondaryTiles where tile.pushChannel == old {
-      secondaryTiles[id]?.pushChannel = new
-    }
-  }
-}
-
 extension DeviceKeys {
   /// Registrations that clients have written for a device, found by the hash of its handle.
   func clientRegistrations(withHandle hash: Int64) throws -> [RegistrationRow] {

@@ -50,22 +50,6 @@ extension SubjectStore {
   }
 }
 
-extension Checkpoint {
-  /// Results that become feedback: failures that concern the handle, replaced handles, and dead
-  /// ones whose device was reached through another.
-  var handleNews: [(registration: RegistrationID, outcome: NotificationOutcome, newHandle: String?)]
-  {
-    let failed = failures.filter {
-      HandleFeedback.outcomes.contains($0.outcome) && !spared.contains($0.registration)
-    }
-    let told = deadHandles.isEmpty ? [] : Set(failed.map(\.registration))
-    return failed.map { ($0.registration, $0.outcome, nil) }
-      + replacedHandles.map { ($0.registration, .refreshToken, $0.newHandle) }
-      + deadHandles.filter { !told.contains($0.registration) }
-      .map { ($0.registration, $0.outcome, nil) }
-  }
-}
-
 extension WriteSession {
   /// Stores feedback on handles from a page of deliveries, before the dead ones are deleted.
   /// Targets of a direct send are not registrations: their handle is the one that the send named.

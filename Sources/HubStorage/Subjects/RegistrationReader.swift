@@ -113,31 +113,10 @@ final class RegistrationReader {
   }
 }
 
-extension RegistrationDraft {
-  /// The key that distinguishes it from the other registrations of its installation.
-  var key: RegistrationKey {
-    switch kind {
-    case .native: RegistrationKey(isNative: true, name: nil, tile: secondaryTileName)
-    case .template(_, let name):
-      RegistrationKey(isNative: false, name: name, tile: secondaryTileName)
-    }
-  }
-}
-
 extension PushEnvironment {
   /// - Parameter number: The column's value; `nil` means the credential's own environment.
   init(stored number: Int64?) {
     self = number.flatMap { UInt8(exactly: $0) }.flatMap(Self.init(rawValue:)) ?? .own
-  }
-}
-
-extension PushChannel {
-  /// Reads ``stored`` back.
-  init(stored: String, platform: PushPlatform) {
-    let parts = stored.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
-    self =
-      platform == .browser && parts.count == 3
-      ? .subscription(endpoint: parts[0], p256dh: parts[1], auth: parts[2]) : .handle(stored)
   }
 }
 

@@ -229,13 +229,12 @@ extension PreparedRegistration {
     switch draft.kind {
     case .native:
       template = nil
-      key = RegistrationKey(isNative: true, name: nil, tile: draft.secondaryTileName)
       everyone = .native(draft.platform)
-    case .template(let template, let name):
+    case .template(let template, _):
       self.template = template
-      key = RegistrationKey(isNative: false, name: name, tile: draft.secondaryTileName)
       everyone = .template
     }
+    key = draft.key
     platform = draft.platform.code
     handle = draft.channel.stored
     handleHash = Self.hash(of: draft.channel.handle, platform: draft.platform.code, hub: hub)
@@ -275,13 +274,4 @@ extension PreparedRegistration {
     }
     return hash.value
   }
-}
-
-/// The identity of a registration within its installation from write to write.
-struct RegistrationKey: Hashable, Sendable {
-  let isNative: Bool
-  /// The name of the template.
-  let name: String?
-  /// The name of the secondary tile.
-  let tile: String?
 }

@@ -10,6 +10,8 @@ package struct InstallationRow: NumberedRow {
   /// everything.
   var written: [RegistrationDraft]?
 
+  func isOver(at now: Date) -> Bool { installation.expirationTime.map { $0 <= now } ?? false }
+
   /// Whether a write says what the last one said.
   func isRepeated(by other: Installation, _ drafts: [RegistrationDraft]) -> Bool {
     guard installation == other, let written, written == drafts else { return false }
@@ -18,11 +20,6 @@ package struct InstallationRow: NumberedRow {
       $0.tags.map(\.rawValue) == $1.tags.map(\.rawValue)
     } && installation.tags.map(\.rawValue) == other.tags.map(\.rawValue)
   }
-}
-
-package struct InstallationPlace: Hashable, Sendable {
-  package let hub: Hub.ID
-  package let id: String
 }
 
 package struct RegistrationRow: NumberedRow {
@@ -121,6 +118,7 @@ package struct RemovedRow: NumberedRow {
   /// `nil` when the registration was deleted.
   package var newHandle: String?
   package var number: Int64 { row.number }
+  var hour: Int64 { removedAt.milliseconds / 3_600_000 }
 }
 
 package struct FeedbackRow: NumberedRow {
@@ -128,40 +126,6 @@ package struct FeedbackRow: NumberedRow {
   package let feedback: HandleFeedback
   package var number: Int64 { feedback.number }
   var hour: Int64 { feedback.at.milliseconds / 3_600_000 }
-}
-
-/// What makes a registration the same one of its installation from write to write.
-struct RegistrationKey: Hashable {
-  let isNative: Bool
-  /// The template's.
-  let name: String?
-  let tile: String?
-}
-
-extension RegistrationDraft {
-  var key: RegistrationKey {
-    var name: String?
-    if case .template(_, let own) = kind { name = own }
-    return RegistrationKey(isNative: kind == .native, name: name, tile: secondaryTileName)
-  }
-}
-
-extension PushChannel {
-  /// As ``TargetPage/handles`` has it.
-  var stored: String {
-    switch self {
-    case .handle(let text): text
-    case .subscription(let endpoint, let p256dh, let auth): "\(endpoint)\n\(p256dh)\n\(auth)"
-    }
-  }
-
-  /// Reads ``stored`` back.
-  init(stored: String, platform: PushPlatform) {
-    let parts = stored.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
-    self =
-      platform == .browser && parts.count == 3
-      ? .subscription(endpoint: parts[0], p256dh: parts[1], auth: parts[2]) : .handle(stored)
-  }
 }
 
 extension SimulatedDatabase.State {
@@ -183,7 +147,7 @@ extension SimulatedDatabase.State {
   }
 
   func installation(_ id: String, hub: Hub.ID) -> InstallationRow? {
-    installationNumbers[InstallationPlace(hub: hub, id: id)].flatMap { installations[number: $0] }
+    installationNumbers[HubKey(hub: hub, id: id)].flatMap { installations[number: $0] }
   }
 
   /// In the order of their numbers.
@@ -200,9 +164,15 @@ extension SimulatedDatabase.State {
     }
   }
 
-  /// Nothing that was removed of this device comes back.
-  mutating func forgetRemoved(_ device: PushDevice) {
-    removed.removeAll { $0.row.device == device }
+  /// Writes a registration that its app has told: what was removed of its device does not come back.
+  mutating func put(_ row: RegistrationRow) {
+    removed.removeAll { $0.row.device == row.device }
+    registrations.put(row)
+  }
+
+  mutating func remove(_ row: RegistrationRow) {
+    registrations[number: row.number] = nil
+    forgetWrite(of: row.installation)
   }
 
   /// Makes the installation's next write one that writes everything.
@@ -217,7 +187,7 @@ extension SimulatedDatabase.State {
     removed.removeAll { all.contains($0.row.installation) }
     for number in numbers {
       guard let row = installations[number: number] else { continue }
-      installationNumbers[InstallationPlace(hub: row.hub, id: row.installation.installationID)] =
+      installationNumbers[HubKey(hub: row.hub, id: row.installation.installationID)] =
         nil
       installations[number: number] = nil
     }

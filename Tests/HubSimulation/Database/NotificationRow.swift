@@ -29,16 +29,25 @@ package struct NotificationRow: NumberedRow {
     var record = record
     record.cursor = meant.map(\.position).max() ?? 0
     record.isAudienceRead = !meant.isEmpty && meant.allSatisfy(\.isRead)
-    record.keeping = meant.compactMap(\.keeping).max { $0.rank < $1.rank }
+    record.keeping = OutcomeKeeping.allCases.last { one in meant.contains { $0.keeping == one } }
     if let part, part != 0 { record.counts = [:] }
     for part in meant { record.counts.merge(part.counts, uniquingKeysWith: +) }
     return record
   }
 
   func index(of part: Int) -> Int? { parts.firstIndex { $0.part == part } }
+
+  /// The target of a direct send with a number, from 1; `nil` when it is of another send.
+  func target(_ number: RegistrationID) -> (platform: PushPlatform, handle: String)? {
+    guard record.request.isDirect, case .native(let platform) = record.request.format,
+      (1...targets.count).contains(Int(number))
+    else { return nil }
+    return (platform, targets[Int(number) - 1].handle)
+  }
 }
 
-/// A part of the work of a notification; see ``AudiencePart``.
+/// A part of the work of a notification: 0 is all of it, of a direct send or a narrow audience. A
+/// wide audience has a part for each slot, from 1, and behind them one for handles that several have.
 package struct WorkPart: Sendable {
   package let part: Int
   /// The node that does it; `nil` when it waits for one.
@@ -57,6 +66,9 @@ package struct WorkPart: Sendable {
   package var retries: [RegistrationID: Checkpoint.Retry] = [:]
 
   package var lease: WorkLease { WorkLease(part: part, epoch: epoch) }
+
+  /// Whether it is left for a node to do.
+  func isOpen(at node: Int64?) -> Bool { owner == node && !isDone }
 }
 
 extension Checkpoint {
@@ -83,48 +95,7 @@ package struct KeptDevice: Sendable {
   package var installationID: String?
 }
 
-package struct NotificationPlace: Hashable, Sendable {
-  package let hub: Hub.ID
-  package let id: NotificationID
-}
-
-package struct IdempotencyPlace: Hashable, Sendable {
-  package let hub: Hub.ID
-  package let name: String
-}
-
 package struct IdempotencyRow: Sendable {
   package let claim: IdempotencyClaim
   package let notification: NotificationID
-}
-
-extension OutcomeKeeping {
-  fileprivate var rank: Int {
-    switch self {
-    case .none: 0
-    case .failures: 1
-    case .all: 2
-    }
-  }
-}
-
-/// Who a part of a notification is for. All parts are either ``whole``, or one ``slot(_:)`` each and
-/// ``sharedHandles``.
-enum AudiencePart: Hashable {
-  /// Everybody: of a direct send, or a narrow audience.
-  case whole
-  /// Those of one slot, but for those of ``sharedHandles``.
-  case slot(Int64)
-  /// Those whose handle another one had as well when the notification was accepted.
-  case sharedHandles
-
-  /// - Returns: `nil` for a number that no part has.
-  init?(number: Int, slots: Int) {
-    switch number {
-    case 0: self = .whole
-    case 1...slots: self = .slot(Int64(number - 1))
-    case slots + 1: self = .sharedHandles
-    default: return nil
-    }
-  }
 }

@@ -12,7 +12,6 @@ package final class SimulatedDatabase: Sendable {
     var state: State
     /// What was before the last commits, the oldest first.
     var past: [State] = []
-    var trouble: StoreError?
   }
 
   /// Older states that can be gone back to.
@@ -28,9 +27,7 @@ package final class SimulatedDatabase: Sendable {
   ///   - slots: Into how many parts devices are cut, a power of two up to 256.
   ///   - narrowLimit: An audience of so many is not divided among nodes.
   ///   - now: May be set by any amount, as any clock.
-  package init(
-    slots: Int = 4, narrowLimit: Int = 1_000, now: @escaping @Sendable () -> Date
-  ) {
+  package init(slots: Int = 4, narrowLimit: Int = 1_000, now: @escaping @Sendable () -> Date) {
     contents = Mutex(Contents(state: State(slots: slots, narrowLimit: narrowLimit)))
     self.now = now
   }
@@ -38,18 +35,9 @@ package final class SimulatedDatabase: Sendable {
   /// As it is now.
   package var state: State { contents.withLock { $0.state } }
 
-  /// Refuses every call, or writes alone when it is one of those that leave reads possible.
-  package var trouble: StoreError? {
-    get { contents.withLock { $0.trouble } }
-    set { contents.withLock { $0.trouble = newValue } }
-  }
-
   /// One transaction; nothing is written when `body` throws.
-  package func transaction<Value: Sendable>(
-    _ body: (inout State) throws -> Value
-  ) throws -> Value {
+  package func transaction<Value: Sendable>(_ body: (inout State) throws -> Value) throws -> Value {
     try contents.withLock { contents in
-      if let trouble = contents.trouble { throw trouble }
       var next = contents.state
       next.commit += 1
       do {
@@ -64,17 +52,6 @@ package final class SimulatedDatabase: Sendable {
         throw error
       }
     }
-  }
-
-  package func read<Value: Sendable>(
-    _ body: (State) throws -> Value
-  ) rethrows -> Value { try body(state) }
-
-  /// As ``read(_:)``, for a node: what troubles the database may refuse it.
-  func query<Value: Sendable>(_ body: (State) throws -> Value) throws -> Value {
-    let (state, trouble) = contents.withLock { ($0.state, $0.trouble) }
-    if let trouble, !trouble.leavesReads { throw trouble }
-    return try body(state)
   }
 
   /// Forgets the last commits, at most 256: a standby that had not received them takes over. Numbers
@@ -117,10 +94,10 @@ extension SimulatedDatabase.State {
   }
 }
 
-extension StoreError {
-  fileprivate var leavesReads: Bool {
-    if case .readOnly? = condition { true } else { false }
-  }
+/// The key of a row by what its hub calls it.
+package struct HubKey<ID: Hashable & Sendable>: Hashable, Sendable {
+  package let hub: Hub.ID
+  package let id: ID
 }
 
 extension SimulatedDatabase {
@@ -142,15 +119,15 @@ extension SimulatedDatabase {
 
     // Devices.
     package var installations = Table<InstallationRow>()
-    var installationNumbers: [InstallationPlace: Int64] = [:]
+    var installationNumbers: [HubKey<String>: Int64] = [:]
     package var registrations = Table<RegistrationRow>()
     package var removed = Table<RemovedRow>()
     package var feedback = Table<FeedbackRow>()
 
     // Sending.
     package var notifications = Table<NotificationRow>()
-    var notificationNumbers: [NotificationPlace: Int64] = [:]
-    package var keys: [IdempotencyPlace: IdempotencyRow] = [:]
+    var notificationNumbers: [HubKey<NotificationID>: Int64] = [:]
+    package var keys: [HubKey<String>: IdempotencyRow] = [:]
 
     // Nodes.
     package var nodes = Table<NodeRow>()
@@ -160,7 +137,7 @@ extension SimulatedDatabase {
     // The rest.
     package var jobs: [JobRow] = []
     package var activity = Table<ActivityRow>()
-    package var statistics: [StatisticPlace: Table<StatisticRow>] = [:]
+    package var statistics: [HubKey<StatisticPeriod>: Table<StatisticRow>] = [:]
     package var sessions: [OperatorSession] = []
 
     init(slots: Int, narrowLimit: Int) {
@@ -200,11 +177,6 @@ extension SimulatedDatabase {
 }
 
 extension Date {
-  /// Milliseconds since 1970, which is what a database keeps of a time.
-  var milliseconds: Int64 { Int64((timeIntervalSince1970 * 1000).rounded()) }
-
-  init(milliseconds: Int64) { self.init(timeIntervalSince1970: Double(milliseconds) / 1000) }
-
-  /// As a database gives it back.
+  /// The time as a database gives it back.
   var stored: Date { Date(milliseconds: milliseconds) }
 }

@@ -9,21 +9,19 @@ extension SimulatedStore {
     _ query: AudienceQuery, after: RegistrationID, limit: Int
   ) async throws -> TargetPage {
     try await read { [self] state in
-      guard state.hasHub(query.hub), limit > 0,
-        let part = AudiencePart(number: query.part, slots: state.slots)
-      else { return TargetPage() }
+      guard state.hasHub(query.hub), limit > 0 else { return TargetPage() }
       let acceptance = query.notification.flatMap {
         state.notification($0, hub: query.hub)?.acceptance
       }
-      let members = state.registrations.after(after).lazy.filter {
-        query.reaches($0) && part.has($0, query, acceptance, state)
-      }.prefix(limit + 1)
-      let rows = Array(members)
+      let rows = Array(
+        state.registrations.after(after).lazy.filter {
+          query.reaches($0) && query.reads($0, acceptance, slots: state.slots)
+        }.prefix(limit + 1))
       var page = page(of: Array(rows.prefix(limit)), state)
       if rows.count > limit { page.next = rows[limit - 1].number }
       // Those of a slot came to share a handle after the acceptance, if at all: others that have it
       // may have been passed over.
-      if query.kind != .template, query.part == 0 || part == .sharedHandles {
+      if query.kind != .template, [0, state.slots + 1].contains(query.part) {
         state.markDuplicates(in: &page, query, after: after, acceptance)
       }
       return page
@@ -32,13 +30,13 @@ extension SimulatedStore {
 
   package func count(_ query: AudienceQuery) async throws -> Int {
     try await read { state in
-      state.hasHub(query.hub) ? state.registrations.count { query.reaches($0) } : 0
+      state.registrations.count { query.reaches($0) }
     }
   }
 
   package func sample(_ query: AudienceQuery, limit: Int) async throws -> TargetPage {
     try await read { [self] state in
-      guard state.hasHub(query.hub), limit > 0 else { return TargetPage() }
+      guard limit > 0 else { return TargetPage() }
       var members = state.registrations.filter { query.reaches($0) }
       for place in 0..<min(limit, members.count) {
         members.swapAt(place, place + Int(random() % UInt64(members.count - place)))
@@ -52,7 +50,6 @@ extension SimulatedStore {
   ) async throws -> AudienceCounts {
     try await read { state in
       var counts = AudienceCounts()
-      guard state.hasHub(hub) else { return counts }
       for row in state.registrations
       where row.hub == hub && !row.isOver(at: asOf) && expression?.chooses(row) ?? true {
         if case .template(_, let name) = row.draft.kind {
@@ -83,14 +80,11 @@ extension SimulatedStore {
         variables = Int32(page.pushVariables.count)
         page.pushVariables.append(row.draft.pushVariables)
       }
-      let start = page.handles.count
-      page.handles += Array(row.handle.utf8)
       page.targets.append(
         Target(
-          registration: row.number, handle: start..<page.handles.count,
-          platform: row.draft.platform, template: index, variables: variables,
-          confirmedAt: row.confirmedAt.milliseconds, isDuplicate: false,
-          environment: row.environment))
+          registration: row.number, handle: page.append(row.handle), platform: row.draft.platform,
+          template: index, variables: variables, confirmedAt: row.confirmedAt.milliseconds,
+          isDuplicate: false, environment: row.environment))
     }
     return page
   }
@@ -105,6 +99,15 @@ extension SimulatedStore {
   }
 }
 
+extension TargetPage {
+  /// - Returns: Where the handle stands.
+  mutating func append(_ handle: String) -> Range<Int> {
+    let start = handles.count
+    handles += Array(handle.utf8)
+    return start..<handles.count
+  }
+}
+
 extension AudienceQuery {
   func reaches(_ row: RegistrationRow) -> Bool {
     guard row.hub == hub, !row.isOver(at: asOf) else { return false }
@@ -115,26 +118,17 @@ extension AudienceQuery {
     }
     return expression?.chooses(row) ?? true
   }
-}
 
-extension AudiencePart {
-  /// Whether a registration is read with this part.
-  func has(
-    _ row: RegistrationRow, _ query: AudienceQuery, _ acceptance: Int64?,
-    _ state: SimulatedDatabase.State
-  ) -> Bool {
-    switch self {
-    case .whole: return true
-    case .slot(let slot):
-      guard state.slot(ofNumber: row.number) == slot else { return false }
-      // Those that were known to share a handle by then are read by one reader.
-      guard query.kind != .template, let acceptance, let since = row.sharedSince else {
-        return true
-      }
-      return since > acceptance
-    case .sharedHandles:
-      guard let since = row.sharedSince else { return false }
-      return acceptance.map { since <= $0 } ?? true
+  /// Whether a registration is read with the query's part. One reader takes those that were known to
+  /// share a handle at the acceptance.
+  fileprivate func reads(_ row: RegistrationRow, _ acceptance: Int64?, slots: Int) -> Bool {
+    let isShared = row.sharedSince.map { $0 <= acceptance ?? .max } ?? false
+    return switch part {
+    case 0: true
+    case 1...slots:
+      Int(row.number) & (slots - 1) == part - 1
+        && (kind == .template || acceptance == nil || !isShared)
+    default: part == slots + 1 && isShared
     }
   }
 }
@@ -168,8 +162,7 @@ extension SimulatedDatabase.State {
   /// One of an earlier page counts only when nothing has written it since the notification was
   /// accepted: then it was in the audience, with this handle, when its page was read.
   fileprivate func markDuplicates(
-    in page: inout TargetPage, _ query: AudienceQuery, after: RegistrationID,
-    _ acceptance: Int64?
+    in page: inout TargetPage, _ query: AudienceQuery, after: RegistrationID, _ acceptance: Int64?
   ) {
     var sent: Set<PushDevice> = []
     for index in page.targets.indices {
@@ -202,10 +195,8 @@ extension SimulatedDatabase.State {
     }
     let others = members.filter { $0.handle != first.handle }
     guard !others.isEmpty else { return }
-    page.twins[number] = others.suffix(TargetPage.twinLimit).map { other in
-      let start = page.handles.count
-      page.handles += Array(other.handle.utf8)
-      return HandleTwin(registration: other.number, handle: start..<page.handles.count)
+    page.twins[number] = others.suffix(TargetPage.twinLimit).map {
+      HandleTwin(registration: $0.number, handle: page.append($0.handle))
     }
   }
 }

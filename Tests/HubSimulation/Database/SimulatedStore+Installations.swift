@@ -87,30 +87,22 @@ extension SimulatedStore {
     state.installations.put(
       InstallationRow(
         number: number, hub: hub, installation: installation, written: isWhole ? drafts : nil))
-    state.installationNumbers[InstallationPlace(hub: hub, id: id)] = number
+    state.installationNumbers[HubKey(hub: hub, id: id)] = number
     var rest = state.registrations(of: [number])
     for draft in drafts {
-      let row: RegistrationRow
       if let index = rest.firstIndex(where: { $0.draft.key == draft.key }) {
-        var changed = rest.remove(at: index)
-        changed.rewrite(draft, byClient: false, at: at, commit: state.commit)
-        row = changed
+        var row = rest.remove(at: index)
+        row.rewrite(draft, byClient: false, at: at, commit: state.commit)
+        state.put(row)
       } else {
-        row = RegistrationRow(
-          number: state.number(nextNumber(.registration, &state), slot: slot), hub: hub,
-          installation: number, draft: draft, at: at, commit: state.commit)
+        state.put(
+          RegistrationRow(
+            number: newNumber(&state, slot: slot), hub: hub, installation: number, draft: draft,
+            at: at, commit: state.commit))
       }
-      state.forgetRemoved(row.device)
-      state.registrations.put(row)
     }
     for row in rest { state.registrations[number: row.number] = nil }
-    for device in Set(
-      drafts.map { row in
-        PushDevice(hub: hub, platform: row.platform, handle: row.channel.handle)
-      })
-    {
-      state.markShared(device)
-    }
+    for row in state.registrations(of: [number]) { state.markShared(row.device) }
   }
 }
 
@@ -139,9 +131,8 @@ extension SimulatedStore {
 
 extension SimulatedDatabase.State {
   fileprivate func installations(of user: String, hub: Hub.ID) -> [InstallationRow] {
-    let folded = user.lowercased()
-    return installations.filter {
-      $0.hub == hub && $0.installation.userID?.lowercased() == folded
+    installations.filter {
+      $0.hub == hub && $0.installation.userID?.lowercased() == user.lowercased()
     }
   }
 

@@ -160,13 +160,9 @@ extension SimulatedDatabase.State {
 
   /// Gives back what a node has.
   mutating func release(_ node: Int64) {
-    for row in notifications.active
-    where row.parts.contains(where: { $0.owner == node && !$0.isDone }) {
-      notifications.change(row.number) { row in
-        for index in row.parts.indices
-        where row.parts[index].owner == node && !row.parts[index].isDone {
-          row.parts[index].owner = nil
-        }
+    for row in notifications.active {
+      for index in row.parts.indices where row.parts[index].isOpen(at: node) {
+        notifications.change(row.number) { $0.parts[index].owner = nil }
       }
     }
     for index in jobs.indices where jobs[index].owner == node && !jobs[index].isFinished {
@@ -176,14 +172,11 @@ extension SimulatedDatabase.State {
 
   fileprivate mutating func tell(_ words: Set<LaneWord>, _ told: Set<LaneWord>, as node: Int64) {
     nodes.change(node) { row in
-      func isAbout(_ word: LaneWord, _ other: LaneWord) -> Bool {
-        word.lane == other.lane && word.kind == other.kind
+      let changed = told.symmetricDifference(words)
+      row.words.removeAll { word in
+        changed.contains { $0.lane == word.lane && $0.kind == word.kind }
       }
-      for old in told.subtracting(words) { row.words.removeAll { isAbout($0, old) } }
-      for new in words.subtracting(told) {
-        row.words.removeAll { isAbout($0, new) }
-        row.words.append(new)
-      }
+      row.words += words.subtracting(told)
       row.words.sort { $0.order < $1.order }
     }
   }
@@ -201,7 +194,7 @@ extension SimulatedDatabase.State {
     news.nodes = living.count
     news.aborted = notifications.active.filter { row in
       row.record.abortedAt != nil && row.record.endedAt == nil
-        && row.parts.contains { $0.owner == node && !$0.isDone }
+        && row.parts.contains { $0.isOpen(at: node) }
     }.map(\.record.id)
     return news
   }

@@ -27,36 +27,26 @@ extension SimulatedStore {
     after: ListPosition?, limit: Int
   ) async throws -> NotificationPage {
     try await read { state in
-      func place(_ row: NotificationRow) -> ListPosition {
-        let time = order == .newestFirst ? row.record.enqueuedAt : row.record.scheduledFor
-        return ListPosition(time: (time ?? .distantPast).milliseconds, number: row.number)
+      let isNewestFirst = order == .newestFirst
+      func isBefore(_ left: ListPosition, _ right: ListPosition) -> Bool {
+        isNewestFirst ? right.isBefore(left) : left.isBefore(right)
       }
       let (from, until) = (filter.from?.milliseconds, filter.until?.milliseconds)
-      var rows = state.notifications.lazy
-        .filter { $0.record.hub == hub && (order == .newestFirst || $0.record.state == .scheduled) }
-        .map { (row: $0, place: place($0)) }
-        .filter { $0.place.time >= from ?? .min && $0.place.time < until ?? .max }
-        .sorted { $0.place.isBefore($1.place) }
-      if order == .newestFirst { rows.reverse() }
-      if let after {
-        rows.removeAll { entry in
-          order == .newestFirst ? !entry.place.isBefore(after) : !after.isBefore(entry.place)
+      let rows = state.notifications.lazy
+        .filter { $0.record.hub == hub && (isNewestFirst || $0.record.state == .scheduled) }
+        .map { row in
+          let time = isNewestFirst ? row.record.enqueuedAt : row.record.scheduledFor
+          let milliseconds = (time ?? .distantPast).milliseconds
+          return (ListPosition(time: milliseconds, number: row.number), row)
         }
-      }
-      var page = NotificationPage()
-      var last: ListPosition?
-      for (row, place) in rows {
-        if page.notifications.count >= limit {
-          page.next = last
-          break
-        }
-        last = place
+        .filter { $0.0.time >= from ?? .min && $0.0.time < until ?? .max }
+        .filter { place, _ in after.map { isBefore($0, place) } ?? true }
+        .sorted { isBefore($0.0, $1.0) }
+      let (all, next) = listPage(of: rows, limit: limit) { row in
         let summary = row.summary
-        if filter.matches(summary, row.record.request.expression) {
-          page.notifications.append(summary)
-        }
+        return filter.matches(summary, row.record.request.expression) ? summary : nil
       }
-      return page
+      return NotificationPage(notifications: all, next: next)
     }
   }
 
@@ -130,7 +120,7 @@ extension SimulatedStore {
 }
 
 extension ListPosition {
-  fileprivate func isBefore(_ other: ListPosition) -> Bool {
+  func isBefore(_ other: ListPosition) -> Bool {
     (time, number) < (other.time, other.number)
   }
 }
@@ -174,12 +164,12 @@ extension NotificationRow {
 
 extension SimulatedDatabase.State {
   func notification(_ id: NotificationID, hub: Hub.ID) -> NotificationRow? {
-    notificationNumbers[NotificationPlace(hub: hub, id: id)].flatMap { notifications[number: $0] }
+    notificationNumbers[HubKey(hub: hub, id: id)].flatMap { notifications[number: $0] }
   }
 
   mutating func delete(_ row: NotificationRow) {
     notifications[number: row.number] = nil
-    notificationNumbers[NotificationPlace(hub: row.record.hub, id: row.record.id)] = nil
+    notificationNumbers[HubKey(hub: row.record.hub, id: row.record.id)] = nil
   }
 
   /// Keeps a notification, or recognises it as a repeat.
@@ -191,7 +181,7 @@ extension SimulatedDatabase.State {
     record.startedAt = record.startedAt?.stored
     record.steadyRelease = record.steadyRelease?.stored
     if let claim = submission.idempotency {
-      let place = IdempotencyPlace(hub: record.hub, name: claim.key)
+      let place = HubKey(hub: record.hub, id: claim.key)
       if let known = keys[place], known.claim.expiresAt > record.enqueuedAt {
         guard known.claim.fingerprint == claim.fingerprint else { return .keyInUse }
         // Its own, when the answer was lost.
@@ -207,7 +197,7 @@ extension SimulatedDatabase.State {
       number: sequences.next(\.notification), record: record, targets: submission.targets,
       acceptance: commit - 1)
     notifications.put(row)
-    notificationNumbers[NotificationPlace(hub: record.hub, id: record.id)] = row.number
+    notificationNumbers[HubKey(hub: record.hub, id: record.id)] = row.number
     if record.state != .scheduled, !record.state.isFinal { makeWork(row.number, at: node) }
     if let activity = submission.activity { add(activity) }
     count(hub: record.hub, at: record.enqueuedAt) { $0.accepted += 1 }
@@ -236,36 +226,6 @@ extension SimulatedDatabase.State {
     return (bounds.isEmpty ? [nil] : bounds.map(Optional.init)).contains { bound in
       registrations.lazy.filter { $0.hub == hub && bound?.chooses($0) ?? true }
         .prefix(narrowLimit + 1).count <= narrowLimit
-    }
-  }
-}
-
-extension NotificationRequest {
-  /// It names its devices, an installation or a user.
-  fileprivate var isNarrow: Bool { isDirect || expression?.isNarrow ?? false }
-}
-
-extension TagExpression {
-  /// Whether its form tells that it reaches the devices of one user at most.
-  fileprivate var isNarrow: Bool {
-    switch self {
-    case .tag(let tag): tag.folded.hasPrefix("$installationid:") || tag.folded.hasPrefix("$userid:")
-    case .not: false
-    case .and(let left, let right): left.isNarrow || right.isNarrow
-    case .or(let left, let right): left.isNarrow && right.isNarrow
-    }
-  }
-
-  /// Tags, or several with OR between them, of which everybody in the audience has one; none when
-  /// the expression asks for no tag.
-  fileprivate var bounds: [TagExpression] {
-    switch self {
-    case .tag: return [self]
-    case .not: return []
-    case .and(let left, let right): return left.bounds + right.bounds
-    case .or(let left, let right):
-      guard let left = left.bounds.first, let right = right.bounds.first else { return [] }
-      return [.or(left, right)]
     }
   }
 }

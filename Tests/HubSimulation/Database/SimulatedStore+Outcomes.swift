@@ -10,19 +10,12 @@ extension SimulatedStore {
     let coding = coding
     return try await read { state in
       guard limit > 0, let row = state.notification(id, hub: hub) else { return OutcomePage() }
-      var page = OutcomePage()
-      var last = after
-      for number in row.failures.keys.sorted() where number > after {
-        if page.outcomes.count == limit {
-          page.next = last
-          break
-        }
-        last = number
-        guard let kept = row.failures[number] else { continue }
+      let rows = row.failures.filter { $0.key > after }.sorted { $0.key < $1.key }
+      let (outcomes, next) = listPage(of: rows.lazy.map { ($0, $1) }, limit: limit) { kept in
         let outcome = state.outcome(kept, of: row, coding)
-        if filter.matches(outcome) { page.outcomes.append(outcome) }
+        return filter.matches(outcome) ? outcome : nil
       }
-      return page
+      return OutcomePage(outcomes: outcomes, next: next)
     }
   }
 
@@ -40,11 +33,8 @@ extension SimulatedStore {
         .sorted { ($0.keptAt ?? before, $0.number) < ($1.keptAt ?? before, $1.number) }
       var cleared = keepers.first { $0.keptAt.map { $0 < before } ?? true }
       if cleared == nil {
-        // The hub that keeps the most makes room, so that none loses its own for another's.
-        var totals: [Hub.ID: Int] = [:]
-        for row in keepers { totals[row.record.hub, default: 0] += row.failures.count }
-        guard totals.values.reduce(0, +) > maximum else { return false }
-        let largest = totals.max { ($0.value, $0.key) < ($1.value, $1.key) }?.key
+        guard keepers.reduce(0, { $0 + $1.failures.count }) > maximum else { return false }
+        let largest = largest(keepers.map { ($0.record.hub, $0.failures.count) })
         cleared = keepers.first { $0.record.hub == largest }
       }
       guard let cleared else { return false }
@@ -64,11 +54,9 @@ extension SimulatedDatabase.State {
     let (request, number) = (row.record.request, kept.failure.registration)
     var platform: PushPlatform?
     if case .native(let meant) = request.format { platform = meant }
-    if request.isDirect {
-      let index = Int(number) - 1
+    guard !request.isDirect else {
       return KeptOutcome(
-        failure: kept.failure, at: kept.at, platform: platform,
-        handle: row.targets.indices.contains(index) ? row.targets[index].handle : nil,
+        failure: kept.failure, at: kept.at, platform: platform, handle: row.target(number)?.handle,
         registrationID: nil, installationID: nil)
     }
     let live = registration(number, hub: row.record.hub)

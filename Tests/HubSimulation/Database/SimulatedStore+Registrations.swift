@@ -29,15 +29,15 @@ extension SimulatedStore {
       try state.requireHub(hub)
       guard let row = live(id, hub: hub, at: at, &state) else {
         guard condition == .none else { return .missing }
-        guard let number = coding.number(in: id, hub: hub) else {
-          let number = state.number(
-            nextNumber(.registration, &state), slot: state.slot(of: id))
-          return .done(insert(draft, as: number, publicID: id, hub: hub, at: at, &state))
+        let known = coding.number(in: id, hub: hub)
+        if let known {
+          // A database of which this one is an older copy may have given it out.
+          let next = state.sequences.devices[.registration] ?? 1
+          state.sequences.devices[.registration] = max(next, (known >> 8) + 1)
         }
-        // A database of which this one is an older copy may have given it out.
-        let known = state.sequences.devices[.registration] ?? 1
-        state.sequences.devices[.registration] = max(known, (number >> 8) + 1)
-        return .done(insert(draft, as: number, publicID: nil, hub: hub, at: at, &state))
+        let number = known ?? newNumber(&state, slot: state.slot(of: id))
+        let publicID = known == nil ? id : nil
+        return .done(insert(draft, as: number, publicID: publicID, hub: hub, at: at, &state))
       }
       guard condition.holds(for: String(row.etag)) else { return .stale }
       var (changed, draft) = (row, draft)
@@ -45,8 +45,7 @@ extension SimulatedStore {
       if row.installation != 0 { draft.tags = row.draft.tags.filter(\.isImplicit) + draft.tags }
       changed.rewrite(draft, byClient: true, at: at, commit: state.commit)
       state.removed[number: row.number] = nil
-      state.forgetRemoved(changed.device)
-      state.registrations.put(changed)
+      state.put(changed)
       state.markShared(changed.device)
       state.forgetWrite(of: row.installation)
       return .done(changed.stored(coding))
@@ -144,10 +143,10 @@ extension SimulatedStore {
 
   // MARK: Rows
 
-  /// The number of a registration whose id follows from it.
-  private func newNumber(_ state: inout State) -> RegistrationID {
+  /// - Parameter slot: `nil` for any, when the id follows from the number.
+  func newNumber(_ state: inout State, slot: Int64? = nil) -> RegistrationID {
     let sequential = nextNumber(.registration, &state)
-    return state.number(sequential, slot: state.slot(ofNumber: sequential))
+    return state.number(sequential, slot: slot ?? state.slot(ofNumber: sequential))
   }
 
   /// The registration that clients call so, its time over or not.
@@ -170,8 +169,7 @@ extension SimulatedStore {
 
   private func remove(_ row: RegistrationRow, _ state: inout State) {
     state.removed[number: row.number] = nil
-    state.registrations[number: row.number] = nil
-    state.forgetWrite(of: row.installation)
+    state.remove(row)
   }
 
   private func insert(
@@ -181,8 +179,7 @@ extension SimulatedStore {
     let row = RegistrationRow(
       number: number, hub: hub, installation: 0, publicID: publicID, draft: draft, at: at,
       commit: state.commit)
-    state.forgetRemoved(row.device)
-    state.registrations.put(row)
+    state.put(row)
     state.markShared(row.device)
     return row.stored(coding)
   }

@@ -31,14 +31,16 @@ extension SimulatedStore {
   ) async throws -> [RemovedDevices.Item] {
     try await read { state in
       try state.requireHub(hub)
-      var counts: [RemovalGroup: Int] = [:]
-      for removed in state.removed where wave.has(removed, hub: hub) {
-        counts[RemovalGroup(removed), default: 0] += 1
+      let groups = Dictionary(grouping: state.removed.filter { wave.has($0, hub: hub) }) {
+        removed in
+        let platform = removed.row.draft.platform.storedCode
+        return [removed.hour, platform, Int64(removed.outcome.rawValue)]
       }
-      return counts.sorted { $0.key < $1.key }.map { group, count in
+      return groups.sorted { $0.key.lexicographicallyPrecedes($1.key) }.map { _, group in
         RemovedDevices.Item(
-          hour: Date(milliseconds: group.hour * 3_600_000), platform: group.platform,
-          outcome: group.outcome.name, registrations: count)
+          hour: Date(milliseconds: group[0].hour * 3_600_000),
+          platform: group[0].row.draft.platform, outcome: group[0].outcome.name,
+          registrations: group.count)
       }
     }
   }
@@ -103,45 +105,23 @@ extension SimulatedStore {
         $0.row.draft.key == draft.key && $0.newHandle == nil
           && $0.row.handle == draft.channel.stored
       }
-      var row: RegistrationRow
-      if let removed {
-        row = removed.row
-        // A client that remembers the etag of before must not take it for that one.
-        row.etag += 1
+      if var row = removed?.row {
         if !row.isClients { row.draft = draft }
-        (row.written, row.confirmed) = (state.commit, state.commit)
+        state.bringBack(row)
       } else {
-        let new = state.number(
-          nextNumber(.registration, &state), slot: state.slot(ofNumber: number))
-        row = RegistrationRow(
+        let new = newNumber(&state, slot: state.slot(ofNumber: number))
+        let row = RegistrationRow(
           number: new, hub: device.hub, installation: number, draft: draft,
           at: all[0].row.confirmedAt, commit: state.commit)
+        state.registrations.put(row)
+        state.markShared(row.device)
       }
-      state.registrations.put(row)
-      state.markShared(row.device)
       restored += 1
     }
     for removed in all { state.removed[number: removed.number] = nil }
     guard restored > 0 else { return 0 }
     state.rewriteInstallation(number) { $0 = after }
     return restored
-  }
-}
-
-/// Removals that are told together.
-private struct RemovalGroup: Hashable, Comparable {
-  let hour: Int64
-  let platform: PushPlatform
-  let outcome: NotificationOutcome
-
-  init(_ removed: RemovedRow) {
-    hour = removed.removedAt.milliseconds / 3_600_000
-    (platform, outcome) = (removed.row.draft.platform, removed.outcome)
-  }
-
-  static func < (left: RemovalGroup, right: RemovalGroup) -> Bool {
-    (left.hour, left.platform.storedCode, left.outcome.rawValue)
-      < (right.hour, right.platform.storedCode, right.outcome.rawValue)
   }
 }
 
@@ -152,47 +132,39 @@ extension RemovalWave {
   }
 }
 
-/// A registration, and the word that concerns it.
-private struct Condemnation {
-  let row: RegistrationRow
-  let word: Checkpoint.Condemned
-}
-
 extension SimulatedDatabase.State {
   /// Removes registrations whose handle the push service has reported dead, where that handle still
   /// stands, with the others of the same device, and marks their installations.
   mutating func removeDead(_ words: [Checkpoint.Condemned], hub: Hub.ID, at: Date) {
-    let all = condemned(by: words, hub: hub)
-    for one in all {
-      removed.put(
-        RemovedRow(row: one.row, removedAt: at, outcome: one.word.outcome, newHandle: nil))
-      registrations[number: one.row.number] = nil
-      rewriteInstallation(one.row.installation) { $0.setExpired(true, handle: one.row.handle) }
+    for (row, word) in condemned(by: words, hub: hub) {
+      removed.put(RemovedRow(row: row, removedAt: at, outcome: word.outcome, newHandle: nil))
+      registrations[number: row.number] = nil
+      rewriteInstallation(row.installation) { $0.setExpired(true, handle: row.handle) }
     }
   }
 
   /// Gives the registrations of devices, and their installations, the handles that push services
   /// have put in the place of theirs, where those still stand.
   mutating func replaceHandles(_ words: [Checkpoint.Condemned], hub: Hub.ID, at: Date) {
-    for one in condemned(by: words, hub: hub) {
-      guard let new = one.word.newHandle, new != one.row.handle else { continue }
+    for (row, word) in condemned(by: words, hub: hub) {
+      guard let new = word.newHandle, new != row.handle else { continue }
       // Replaced again: the first handle is the one that an app has told.
       var kept =
-        removed[number: one.row.number]
-        ?? RemovedRow(row: one.row, removedAt: at, outcome: one.word.outcome, newHandle: new)
+        removed[number: row.number]
+        ?? RemovedRow(row: row, removedAt: at, outcome: word.outcome, newHandle: new)
       (kept.removedAt, kept.newHandle) = (at, new)
       removed.put(kept)
-      setHandle(of: one.row.number, to: new)
-      rewriteInstallation(one.row.installation) { $0.replaceHandle(one.row.handle, with: new) }
+      setHandle(of: row.number, to: new)
+      rewriteInstallation(row.installation) { $0.replaceHandle(row.handle, with: new) }
     }
   }
 
   /// The registrations that words concern: those that still have the handle, and that no app has
   /// written since, with the others of the same device, each once.
-  private func condemned(
-    by words: [Checkpoint.Condemned], hub: Hub.ID
-  ) -> [Condemnation] {
-    var all: [Condemnation] = []
+  private func condemned(by words: [Checkpoint.Condemned], hub: Hub.ID)
+    -> [(row: RegistrationRow, word: Checkpoint.Condemned)]
+  {
+    var all: [(row: RegistrationRow, word: Checkpoint.Condemned)] = []
     for word in words {
       guard let named = registration(word.registration, hub: hub), named.isMeant(by: word) else {
         continue
@@ -201,7 +173,7 @@ extension SimulatedDatabase.State {
       where row.device == named.device && row.installation == named.installation
         && row.isMeant(by: word) && !all.contains(where: { $0.row.number == row.number })
       {
-        all.append(Condemnation(row: row, word: word))
+        all.append((row, word))
       }
     }
     return all.sorted { $0.row.number < $1.row.number }
@@ -230,12 +202,17 @@ extension SimulatedDatabase.State {
       $0.number == removed.number || id != nil && $0.hub == removed.row.hub && $0.publicID == id
     }
     guard !isUsed else { return false }
-    var row = removed.row
+    bringBack(removed.row)
+    return true
+  }
+
+  /// A client that remembers the etag of before must not take it for that one.
+  fileprivate mutating func bringBack(_ row: RegistrationRow) {
+    var row = row
     row.etag += 1
     (row.written, row.confirmed) = (commit, commit)
     registrations.put(row)
     markShared(row.device)
-    return true
   }
 
   /// Changes an installation outside its own writes; the next one brings the registrations back.
@@ -253,19 +230,11 @@ extension SimulatedDatabase.State {
     _ checkpoint: Checkpoint, of notification: NotificationRow, _ coding: RegistrationIDCoding
   ) {
     for (registration, outcome, newHandle) in checkpoint.handleNews {
-      var (platform, handle): (PushPlatform, String)
-      var row: RegistrationRow?
-      if notification.record.request.isDirect {
-        let index = Int(registration) - 1
-        guard notification.targets.indices.contains(index),
-          case .native(let meant) = notification.record.request.format
-        else { continue }
-        (platform, handle) = (meant, notification.targets[index].handle)
-      } else {
-        guard let found = self.registration(registration, hub: checkpoint.hub) else { continue }
-        (platform, handle) = (found.draft.platform, found.draft.channel.handle)
-        row = found
-      }
+      let target = notification.target(registration)
+      let row = target == nil ? self.registration(registration, hub: checkpoint.hub) : nil
+      guard let platform = target?.platform ?? row?.draft.platform,
+        let handle = target?.handle ?? row?.draft.channel.handle
+      else { continue }
       let installation = row.flatMap { installations[number: $0.installation]?.installation }
       feedback.put(
         FeedbackRow(
@@ -282,39 +251,5 @@ extension SimulatedDatabase.State {
 extension RegistrationRow {
   fileprivate func isMeant(by word: Checkpoint.Condemned) -> Bool {
     handle == word.handle && confirmed <= word.revision.rawValue
-  }
-}
-
-extension Checkpoint {
-  /// What becomes feedback: failures that say something about the handle, handles that were
-  /// replaced, and dead ones whose device was reached through another.
-  fileprivate var handleNews:
-    [(registration: RegistrationID, outcome: NotificationOutcome, newHandle: String?)]
-  {
-    let failed = failures.filter {
-      HandleFeedback.outcomes.contains($0.outcome) && !spared.contains($0.registration)
-    }
-    let told = Set(failed.map(\.registration))
-    return failed.map { ($0.registration, $0.outcome, nil) }
-      + replacedHandles.map { ($0.registration, .refreshToken, $0.newHandle) }
-      + deadHandles.filter { !told.contains($0.registration) }
-      .map { ($0.registration, $0.outcome, nil) }
-  }
-}
-
-extension Installation {
-  /// Marks the channels that have a handle, in its stored form.
-  fileprivate mutating func setExpired(_ isExpired: Bool, handle: String) {
-    if pushChannel.stored == handle { pushChannelExpired = isExpired }
-    for (id, tile) in secondaryTiles where tile.pushChannel == handle {
-      secondaryTiles[id]?.pushChannelExpired = isExpired
-    }
-  }
-
-  fileprivate mutating func replaceHandle(_ old: String, with new: String) {
-    if pushChannel.stored == old { pushChannel = .handle(new) }
-    for (id, tile) in secondaryTiles where tile.pushChannel == old {
-      secondaryTiles[id]?.pushChannel = new
-    }
   }
 }

@@ -77,29 +77,22 @@ extension SimulatedStore {
     _ query: ActivityQuery, hub: Hub.ID?, after: ListPosition?, limit: Int
   ) async throws -> ActivityPage {
     try await read { state in
-      func place(_ row: ActivityRow) -> (Int64, Int64) {
-        (row.entry.line.time.milliseconds, row.number)
-      }
-      let rows = state.activity.filter { row in
+      let rows = state.activity.lazy.filter { row in
         let time = row.entry.line.time
         return (hub == nil || row.entry.hub == hub)
           && query.from.map { time >= $0 } ?? true && query.until.map { time < $0 } ?? true
-          && after.map { place(row) < ($0.time, $0.number) } ?? true
-      }.sorted { place($0) > place($1) }
-      var page = ActivityPage()
-      var last: ListPosition?
-      for row in rows {
-        if page.lines.count >= limit {
-          page.next = last
-          break
-        }
-        last = ListPosition(time: place(row).0, number: row.number)
-        let line = row.entry.line
-        if let actor = query.actor, line.actor != actor { continue }
-        if let action = query.action, line.action != action { continue }
-        page.lines.append(line)
+      }.map { row in
+        let time = row.entry.line.time.milliseconds
+        return (ListPosition(time: time, number: row.number), row.entry.line)
+      }.filter { place, _ in after.map { place.isBefore($0) } ?? true }
+        .sorted { $1.0.isBefore($0.0) }
+      let (lines, next) = listPage(of: rows, limit: limit) { line in
+        let isMeant =
+          query.actor.map { $0 == line.actor } ?? true
+          && query.action.map { $0 == line.action } ?? true
+        return isMeant ? line : nil
       }
-      return page
+      return ActivityPage(lines: lines, next: next)
     }
   }
 
@@ -109,10 +102,7 @@ extension SimulatedStore {
       if let limit { state.activity.removeAll { $0.entry.line.time < limit } }
       if state.activity.count < count { return true }
       guard count > maximum else { return false }
-      // The hub that has the most makes room.
-      var totals: [Hub.ID: Int] = [:]
-      for row in state.activity { totals[row.entry.hub, default: 0] += 1 }
-      let largest = totals.max { ($0.value, $0.key) < ($1.value, $1.key) }?.key
+      let largest = largest(state.activity.map { ($0.entry.hub, 1) })
       let oldest = state.activity.filter { $0.entry.hub == largest }
         .sorted { ($0.entry.line.time, $0.number) < ($1.entry.line.time, $1.number) }
         .prefix(count - maximum)

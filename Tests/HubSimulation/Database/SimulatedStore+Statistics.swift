@@ -2,11 +2,6 @@ package import Foundation
 package import HubCore
 import NotificationHubs
 
-package struct StatisticPlace: Hashable, Sendable {
-  package let hub: Hub.ID
-  package let period: StatisticPeriod
-}
-
 /// What has happened in a period. Its registrations are those of platforms where their number has
 /// changed.
 package struct StatisticRow: NumberedRow {
@@ -20,7 +15,7 @@ extension SimulatedStore {
   package func statistics(_ span: StatisticSpan, hub: Hub.ID) async throws -> [StatisticPoint] {
     try await read { state in
       try state.requireHub(hub)
-      let rows = state.statistics[StatisticPlace(hub: hub, period: span.period)] ?? Table()
+      let rows = state.statistics[HubKey(hub: hub, id: span.period)] ?? Table()
       var registrations = rows.prefix { $0.number < span.first }.reduce(into: [:]) { last, row in
         last.merge(row.point.registrations) { $1 }
       }
@@ -56,9 +51,7 @@ extension SimulatedStore {
     guard hasChanged else { return }
     try await write { state in
       for (hub, totals) in state.changedRegistrations() {
-        state.count(hub: hub, at: at) { point in
-          point.registrations.merge(totals) { $1 }
-        }
+        state.count(hub: hub, at: at) { $0.registrations.merge(totals) { $1 } }
       }
     }
   }
@@ -68,7 +61,7 @@ extension SimulatedStore {
       var hasCleared = false
       for hub in state.hubs {
         for period in StatisticPeriod.allCases {
-          let place = StatisticPlace(hub: hub.id, period: period)
+          let place = HubKey(hub: hub.id, id: period)
           let limit = Int64(period.limit(asOf: now).timeIntervalSince1970) / Int64(period.length)
           if state.statistics[place]?.clear(before: limit) == true { hasCleared = true }
         }
@@ -81,16 +74,12 @@ extension SimulatedStore {
 extension Table<StatisticRow> {
   /// - Returns: Whether there was something to be cleared.
   fileprivate mutating func clear(before limit: Int64) -> Bool {
-    let old = prefix { $0.number < limit }
     // The last ones before the limit say how many there were from there on.
-    var last: [PushPlatform: (at: Int64, total: Int)] = [:]
-    for row in old {
-      for (platform, total) in row.point.registrations { last[platform] = (row.number, total) }
-    }
+    var seen: Set<PushPlatform> = []
     var hasCleared = false
-    for row in Array(old) {
+    for row in prefix(while: { $0.number < limit }).reversed() {
       var point = StatisticPoint()
-      point.registrations = row.point.registrations.filter { last[$0.key]?.at == row.number }
+      point.registrations = row.point.registrations.filter { seen.insert($0.key).inserted }
       guard point != row.point else { continue }
       hasCleared = true
       self[number: row.number] =
@@ -105,7 +94,7 @@ extension SimulatedDatabase.State {
   mutating func count(hub: Hub.ID, at: Date, _ add: (inout StatisticPoint) -> Void) {
     for period in StatisticPeriod.allCases {
       let number = Int64((at.timeIntervalSince1970 / Double(period.length)).rounded(.down))
-      let place = StatisticPlace(hub: hub, period: period)
+      let place = HubKey(hub: hub, id: period)
       var row = statistics[place]?[number: number] ?? StatisticRow(number: number)
       add(&row.point)
       statistics[place, default: Table()].put(row)
@@ -118,7 +107,7 @@ extension SimulatedDatabase.State {
     for row in registrations { totals[row.hub, default: [:]][row.draft.platform, default: 0] += 1 }
     return hubs.compactMap { hub in
       var noted: [PushPlatform: Int] = [:]
-      for row in statistics[StatisticPlace(hub: hub.id, period: .minute)] ?? Table() {
+      for row in statistics[HubKey(hub: hub.id, id: .minute)] ?? Table() {
         noted.merge(row.point.registrations) { $1 }
       }
       let present = totals[hub.id] ?? [:]

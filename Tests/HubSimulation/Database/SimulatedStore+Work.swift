@@ -71,8 +71,7 @@ extension SimulatedStore {
     guard let node = owner else { return }
     try await write(ifUnclear: .again) { state in
       guard let row = state.notification(id, hub: hub), let index = row.index(of: lease.part),
-        row.parts[index].owner == node, row.parts[index].epoch == lease.epoch,
-        !row.parts[index].isDone
+        row.parts[index].isOpen(at: node), row.parts[index].epoch == lease.epoch
       else { return }
       state.notifications.change(row.number) { $0.parts[index].owner = nil }
     }
@@ -110,9 +109,10 @@ extension SimulatedStore {
   ) async throws -> [DueRetries] {
     let (node, now) = (owner, now.stored)
     return try await read { [self] state in
-      let due = state.retries(of: lane, at: node).filter { $0.retry.due <= now }
-        .sorted { ($0.retry.due, $0.place) < ($1.retry.due, $1.place) }
-      return grouped(Array(due.prefix(max(0, limit))), state)
+      let due = state.retries(of: lane, at: node).enumerated().filter { $1.retry.due <= now }
+        .sorted { ($0.element.retry.due, $0.offset) < ($1.element.retry.due, $1.offset) }
+        .prefix(max(0, limit)).sorted { $0.offset < $1.offset }
+      return grouped(due.map(\.element), state)
     }
   }
 
@@ -160,11 +160,11 @@ extension SimulatedStore {
     }
   }
 
-  /// - Parameter found: Of one lane.
+  /// - Parameter found: Of one lane, those of a part beside each other.
   private func grouped(_ found: [WaitingRetry], _ state: State) -> [DueRetries] {
     var groups: [[WaitingRetry]] = []
-    for one in found.sorted(by: { $0.place < $1.place }) {
-      if let last = groups.last?.last, last.place.isBeside(one.place) {
+    for one in found {
+      if let last = groups.last?[0], (last.row.number, last.part) == (one.row.number, one.part) {
         groups[groups.count - 1].append(one)
       } else {
         groups.append([one])
@@ -193,26 +193,6 @@ private struct WaitingRetry {
   let row: NotificationRow
   let part: Int
   let retry: Checkpoint.Retry
-
-  var place: Place {
-    Place(notification: row.number, part: part, registration: retry.registration)
-  }
-
-  struct Place: Comparable {
-    let notification: Int64
-    let part: Int
-    let registration: RegistrationID
-
-    /// They are of the same part of a notification.
-    func isBeside(_ other: Place) -> Bool {
-      notification == other.notification && part == other.part
-    }
-
-    static func < (left: Place, right: Place) -> Bool {
-      (left.notification, left.part, left.registration)
-        < (right.notification, right.part, right.registration)
-    }
-  }
 }
 
 extension NotificationRow {
@@ -228,17 +208,13 @@ extension NotificationRow {
   /// Targets of a direct send by their numbers, which are in rising order.
   fileprivate func directPage(of numbers: [RegistrationID]) -> TargetPage {
     var page = TargetPage()
-    guard record.request.isDirect, case .native(let platform) = record.request.format else {
-      return page
-    }
-    for number in numbers where (1...targets.count).contains(Int(number)) {
-      let target = targets[Int(number) - 1]
-      let start = page.handles.count
-      page.handles += Array(target.handle.utf8)
+    for number in numbers {
+      guard let target = target(number) else { continue }
       page.targets.append(
         Target(
-          registration: number, handle: start..<page.handles.count, platform: platform,
-          template: -1, variables: -1, confirmedAt: 0, isDuplicate: target.isDuplicate))
+          registration: number, handle: page.append(target.handle), platform: target.platform,
+          template: -1, variables: -1, confirmedAt: 0,
+          isDuplicate: targets[Int(number) - 1].isDuplicate))
     }
     return page
   }
@@ -261,9 +237,7 @@ extension SimulatedDatabase.State {
     }
     var left = limit
     for row in notifications.active where row.isOpen && left > 0 {
-      let own = row.parts.count {
-        $0.owner == node && !$0.isDone && $0.epoch > 0 && !isLost($0)
-      }
+      let own = row.parts.count { $0.isOpen(at: node) && $0.epoch > 0 && !isLost($0) }
       let free = row.parts.indices.filter { !row.parts[$0].isDone && isFree(row.parts[$0]) }
         .sorted { mixed(row.parts[$0].part, node) < mixed(row.parts[$1].part, node) }
         .prefix(min(left, max(0, Self.claimedParts - own)))
@@ -304,7 +278,7 @@ extension SimulatedDatabase.State {
   /// Retries of the work that a node has, in the order of their numbers.
   fileprivate func retries(of lane: LaneKey? = nil, at node: Int64?) -> [WaitingRetry] {
     notifications.active.filter { lane == nil || $0.record.hub == lane?.hub }.flatMap { row in
-      row.parts.filter { $0.owner == node && node != nil && !$0.isDone }.flatMap { part in
+      row.parts.filter { node != nil && $0.isOpen(at: node) }.flatMap { part in
         part.retries.values.filter { lane == nil || $0.platform == lane?.platform }
           .sorted { $0.registration < $1.registration }
           .map { WaitingRetry(row: row, part: part.part, retry: $0) }

@@ -75,7 +75,7 @@ package final class SimulatedStore: HubStore {
     let call = SimulatedCall(name: name, isWrite: false, unclear: .again)
     let answer = Answer<Value>()
     try await carry(call) { [database] in
-      answer.value = try database.query(body)
+      answer.value = try body(database.state)
       return false
     }
     return try answer.get()
@@ -135,22 +135,12 @@ package final class SimulatedStore: HubStore {
     let oldest = limit.addingTimeInterval(-RemovalWave.lifetime)
     let oldestFeedback = limit.addingTimeInterval(-HandleFeedback.lifetime)
     return try await write(ifUnclear: .again) { state in
-      func isOver(_ time: Date?) -> Bool { time.map { $0 <= limit } ?? false }
-      let devices = state.installations.lazy.filter { isOver($0.installation.expirationTime) }
-        .map(\.number).prefix(Self.clearingLimit)
-      if !devices.isEmpty {
-        state.deleteInstallations(Array(devices))
-        return true
-      }
-      let registrations = state.registrations.lazy.filter { isOver($0.draft.expiresAt) }
-        .prefix(Self.clearingLimit)
-      if !registrations.isEmpty {
-        for row in Array(registrations) {
-          state.registrations[number: row.number] = nil
-          state.forgetWrite(of: row.installation)
-        }
-        return true
-      }
+      let devices = state.installations.filter { $0.isOver(at: limit) }
+      state.deleteInstallations(devices.prefix(Self.clearingLimit).map(\.number))
+      guard devices.isEmpty else { return true }
+      let registrations = state.registrations.filter { $0.isOver(at: limit) }
+      for row in registrations.prefix(Self.clearingLimit) { state.remove(row) }
+      guard registrations.isEmpty else { return true }
       state.removed.removeAll { $0.removedAt <= oldest }
       state.feedback.removeAll { $0.feedback.at <= oldestFeedback }
       return false
@@ -190,17 +180,14 @@ private final class Answer<Value: Sendable>: @unchecked Sendable {
 }
 
 extension SimulatedStore {
-  /// The only node of a new database, which loses nothing, by the machine's clock.
-  package static func alone() async throws -> SimulatedStore {
-    let database = SimulatedDatabase(now: HubClock.system.now)
-    let numbers = Mutex<UInt64>(0)
-    let store = SimulatedStore(database, link: DirectLink(), machine: .system) {
-      numbers.withLock { number in
-        number &+= 0x9e37_79b9_7f4a_7c15
-        return number ^ (number >> 31)
-      }
-    }
-    // It has no beats.
+  /// The only node of a new database, without heartbeats; by default by the machine's clock.
+  package static func alone(
+    link: any DatabaseLink = DirectLink(), machine: HubClock = .system,
+    now: @escaping @Sendable () -> Date = HubClock.system.now,
+    random: @escaping @Sendable () -> UInt64 = { .random(in: 0 ... .max) }
+  ) async throws -> SimulatedStore {
+    let database = SimulatedDatabase(now: now)
+    let store = SimulatedStore(database, link: link, machine: machine, random: random)
     try await store.join(lease: 86_400)
     return store
   }

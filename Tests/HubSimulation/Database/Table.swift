@@ -1,3 +1,5 @@
+import HubCore
+
 /// A row that the database knows by a number.
 package protocol NumberedRow: Sendable {
   var number: Int64 { get }
@@ -81,6 +83,26 @@ extension Table: RandomAccessCollection {
   package var startIndex: Int { 0 }
   package var endIndex: Int { boxes.count }
   package subscript(index: Int) -> Row { boxes[index].row }
+}
+
+/// A page of a list: what it shows of some rows, and after which of them the next page begins.
+/// - Parameter shown: `nil` for a row that is not meant.
+func listPage<Position, Row, Shown>(
+  of rows: some Sequence<(Position, Row)>, limit: Int, _ shown: (Row) -> Shown?
+) -> (all: [Shown], next: Position?) {
+  var all: [Shown] = []
+  var last: Position?
+  for (position, row) in rows {
+    if all.count >= limit { return (all, last) }
+    last = position
+    if let one = shown(row) { all.append(one) }
+  }
+  return (all, nil)
+}
+
+/// The hub that has the most, which makes room when a table is full.
+func largest(_ counts: some Sequence<(Hub.ID, Int)>) -> Hub.ID? {
+  Dictionary(counts, uniquingKeysWith: +).max { ($0.value, $0.key) < ($1.value, $1.key) }?.key
 }
 
 extension [Int64] {

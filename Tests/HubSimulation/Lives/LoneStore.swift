@@ -7,20 +7,14 @@ extension SimulatedStore {
     -> SimulatedStore
   {
     let clock = MachineClock(world)
-    let database = SimulatedDatabase { clock.date }
     nonisolated(unsafe) var draw = Draw(seed ?? 0, UInt64(keyOf: "store"))
-    let random: @Sendable () -> UInt64 = { draw.next() }  // owner of `draw`: the world's thread
-    let machine = clock.clock(of: place)
-    let store: SimulatedStore
+    var link: any DatabaseLink = DirectLink()
     if let seed {
       let network = DatabaseNetwork(world, seed: seed, latency: 100)
-      let link = ProcessLink(network, world, place: place, machine: 0, seed: seed)
-      store = SimulatedStore(database, link: link, machine: machine, random: random)
-    } else {
-      store = SimulatedStore(database, link: DirectLink(), machine: machine, random: random)
+      link = ProcessLink(network, world, place: place, machine: 0, seed: seed)
     }
-    // It has no beats.
-    try await store.join(lease: 86_400)
-    return store
+    return try await alone(
+      link: link, machine: clock.clock(of: place), now: { clock.date },
+      random: { draw.next() })  // owner of `draw`: the world's thread
   }
 }

@@ -556,7 +556,7 @@ extension Life {
       "there are \(state.keys.count) keys, and \(witness.accepted) notifications were accepted")
     judgeErased(state)
     for hub in state.hubs {
-      let rows = state.statistics[.init(hub: hub.id, period: .hour)] ?? Table()
+      let rows = state.statistics[.init(hub: hub.id, id: .hour)] ?? Table()
       var noted: [NotificationOutcome: Int] = [:]
       for row in rows {
         for (key, count) in row.point.outcomes { noted[key.outcome, default: 0] += count }
