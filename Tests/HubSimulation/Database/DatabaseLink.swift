@@ -8,7 +8,7 @@ package struct SimulatedCall: Hashable, Sendable {
     case again
     /// A mark that was written with it tells that it was done: the answer is the same.
     case mark
-    /// What it has written is looked for, and found: the answer is the same.
+    /// The caller looks for the row that it has written, and finds it: the answer is the same.
     case look
   }
 
@@ -24,8 +24,8 @@ package struct SimulatedCall: Hashable, Sendable {
   }
 }
 
-/// What a call does in the database. It keeps its answer, and returns whether a reader of the history
-/// wants to see it.
+/// The work of a call in the database. It keeps its answer, and returns whether the call belongs in
+/// the time line.
 package typealias Transaction = @Sendable () throws -> Bool
 
 /// Carries calls of one node to the database and their answers back; the network of a life.

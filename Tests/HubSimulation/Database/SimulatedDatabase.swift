@@ -10,32 +10,32 @@ import Synchronization
 package final class SimulatedDatabase: Sendable {
   private struct Contents {
     var state: State
-    /// What was before the last commits, the oldest first.
+    /// The states before the last commits, the oldest first.
     var past: [State] = []
   }
 
-  /// Older states that can be gone back to.
+  /// The number of commits that ``goBack(commits:)`` can undo.
   private static let pastLimit = 256
 
   private let contents: Mutex<Contents>
   /// The database's own time of day.
   package let now: @Sendable () -> Date
-  /// Of every hub's registrations.
+  /// The coding of registration ids, the same for every hub.
   let coding = RegistrationIDCoding(key: (0x5e, 0xed))
 
   /// - Parameters:
-  ///   - slots: Into how many parts devices are cut, a power of two up to 256.
-  ///   - narrowLimit: An audience of so many is not divided among nodes.
-  ///   - now: May be set by any amount, as any clock.
+  ///   - slots: The number of parts that devices are divided into, a power of two up to 256.
+  ///   - narrowLimit: The largest audience that is not divided among nodes.
+  ///   - now: The database's clock, which may be set by any amount.
   package init(slots: Int = 4, narrowLimit: Int = 1_000, now: @escaping @Sendable () -> Date) {
     contents = Mutex(Contents(state: State(slots: slots, narrowLimit: narrowLimit)))
     self.now = now
   }
 
-  /// As it is now.
+  /// The current state.
   package var state: State { contents.withLock { $0.state } }
 
-  /// One transaction; nothing is written when `body` throws.
+  /// Runs a transaction; nothing is written when `body` throws.
   package func transaction<Value: Sendable>(_ body: (inout State) throws -> Value) throws -> Value {
     try contents.withLock { contents in
       var next = contents.state
@@ -131,7 +131,7 @@ extension SimulatedDatabase {
 
     // Nodes.
     package var nodes = Table<NodeRow>()
-    /// By how much the database's clock was set, in milliseconds, as far as nodes have told.
+    /// The steps of the database's clock that nodes have detected, added up, in milliseconds.
     package var clockSteps: Int64 = 0
 
     // The rest.
@@ -155,7 +155,7 @@ extension SimulatedDatabase {
 
   /// The last numbers that were given out.
   struct Sequences: Sendable {
-    /// Of rows that nodes take numbers for in advance.
+    /// The rows whose numbers nodes reserve in blocks.
     enum Devices: Hashable {
       case installation
       case registration

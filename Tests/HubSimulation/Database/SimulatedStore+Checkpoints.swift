@@ -2,7 +2,7 @@ import Foundation
 package import HubCore
 import NotificationHubs
 
-/// Writing what a page of deliveries has changed.
+/// Checkpoints of pages of deliveries.
 extension SimulatedStore {
   @discardableResult
   package func checkpoint(_ checkpoint: Checkpoint) async throws -> CheckpointAnswer {
@@ -24,7 +24,7 @@ extension SimulatedDatabase.State {
     }
     let number = found.number
     if found.parts.isEmpty, checkpoint.lease == WorkLease() {
-      // One that was not divided into parts, for its time has not come.
+      // It has no parts yet, because its time has not come.
       notifications.change(number) { row in
         row.parts = [WorkPart(part: 0, owner: node, position: 0, isRead: false)]
       }

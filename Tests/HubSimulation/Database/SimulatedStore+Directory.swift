@@ -121,7 +121,7 @@ extension SimulatedStore {
   ) async throws -> Value {
     let value = try await write(name) { state in
       let value = try body(&state)
-      // What has found nothing to delete has changed nothing.
+      // A deletion that finds nothing does not change the directory.
       if value as? Bool != false { state.directoryVersion += 1 }
       return value
     }

@@ -81,8 +81,8 @@ extension SimulatedStore {
     let templates = installation.secondaryTiles.values.reduce(installation.templates.count) {
       $0 + $1.templates.count
     }
-    // Where it names templates that no registration has, as that of a dead handle does, the next
-    // write brings them.
+    // An installation may name templates that no registration has, as one with a dead handle does;
+    // the next write creates them.
     let isWhole = templates == drafts.count { $0.kind != .native }
     state.installations.put(
       InstallationRow(

@@ -3,7 +3,7 @@ package import HubCore
 import NotificationHubs
 import Synchronization
 
-/// A process that works on the database.
+/// A row for each process that works on the database.
 package struct NodeRow: NumberedRow {
   package let number: Int64
   /// Rises with each heartbeat.
@@ -13,7 +13,7 @@ package struct NodeRow: NumberedRow {
   package var lease: TimeInterval
   /// The last one, by the database's clock.
   package var heartbeat: Date
-  /// What it tells others of lanes.
+  /// The announcements about lanes that other nodes read.
   package var words: [LaneWord] = []
 }
 
@@ -28,7 +28,7 @@ extension SimulatedStore {
     try await beat()
   }
 
-  /// Tells the database that this node lives, and what it finds about others and the clock.
+  /// Writes a heartbeat, and records peers that have died and steps of the database's clock.
   package func beat() async throws {
     let (isNode, known, lease) = process.withLock { process in
       (process.lease != nil && !process.isLeaving, process.lease?.id ?? 0, process.leaseTime)
@@ -64,7 +64,7 @@ extension SimulatedStore {
     }
   }
 
-  /// Leaves: others take what this node had.
+  /// Leaves the cluster; other nodes take over its work.
   package func leave() async {
     let id: Int64? = process.withLock { process in
       process.isLeaving = true
@@ -158,7 +158,7 @@ extension SimulatedDatabase.State {
     return number
   }
 
-  /// Gives back what a node has.
+  /// Releases the parts and jobs that a node owns.
   mutating func release(_ node: Int64) {
     for row in notifications.active {
       for index in row.parts.indices where row.parts[index].isOpen(at: node) {

@@ -75,7 +75,7 @@ extension SimulatedStore {
     }
   }
 
-  /// How many notifications a call deletes at most.
+  /// The most notifications that one call deletes.
   private static let clearingLimit = 100
 
   package func clearNotifications(endedBefore limit: Date) async throws -> Bool {

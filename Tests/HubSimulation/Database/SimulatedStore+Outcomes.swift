@@ -2,7 +2,7 @@ package import Foundation
 package import HubCore
 import NotificationHubs
 
-/// What became of a notification for single devices.
+/// Outcomes of a notification, device by device.
 extension SimulatedStore {
   package func outcomes(
     of id: NotificationID, hub: Hub.ID, _ filter: OutcomeFilter, after: RegistrationID, limit: Int

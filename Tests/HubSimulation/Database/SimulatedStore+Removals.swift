@@ -2,7 +2,7 @@ package import Foundation
 package import HubCore
 package import NotificationHubs
 
-/// What push services have said against handles, and what was removed on their word.
+/// Feedback of push services about handles, and registrations that were removed because of it.
 extension SimulatedStore {
   package func feedbackHours(hub: Hub.ID) async throws -> [FeedbackHour] {
     try await read { state in
@@ -225,7 +225,7 @@ extension SimulatedDatabase.State {
     }
   }
 
-  /// Keeps what a page of deliveries has brought to light about handles; before the dead ones go.
+  /// Adds the feedback of a page of deliveries; called before dead registrations are removed.
   mutating func addFeedback(
     _ checkpoint: Checkpoint, of notification: NotificationRow, _ coding: RegistrationIDCoding
   ) {

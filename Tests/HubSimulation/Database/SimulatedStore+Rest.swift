@@ -67,7 +67,7 @@ extension SimulatedStore {
   }
 }
 
-/// Who has changed or sent what.
+/// The activity log.
 extension SimulatedStore {
   package func record(_ entries: [ActivityEntry]) async throws {
     try await write { state in for entry in entries { state.add(entry) } }
@@ -119,7 +119,7 @@ extension SimulatedDatabase.State {
   }
 }
 
-/// Who is signed in at the portal.
+/// Sessions of operators at the portal.
 extension SimulatedStore {
   package func addSession(
     _ session: OperatorSession, forgetting limit: Date, keeping most: Int

@@ -2,7 +2,7 @@ package import Foundation
 package import HubCore
 import NotificationHubs
 
-/// What has happened in a period. Its registrations are those of platforms where their number has
+/// The counts of one period. It has the number of registrations only of platforms where that has
 /// changed.
 package struct StatisticRow: NumberedRow {
   /// In periods since 1970.
@@ -10,7 +10,7 @@ package struct StatisticRow: NumberedRow {
   package var point = StatisticPoint()
 }
 
-/// What has happened in hubs, by the minute and the hour.
+/// Statistics of hubs, by the minute and the hour.
 extension SimulatedStore {
   package func statistics(_ span: StatisticSpan, hub: Hub.ID) async throws -> [StatisticPoint] {
     try await read { state in

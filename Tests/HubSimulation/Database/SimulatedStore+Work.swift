@@ -3,7 +3,7 @@ package import HubCore
 import NotificationHubs
 import Synchronization
 
-/// What is left to deliver, and who does it.
+/// Unfinished deliveries, and the nodes that own them.
 extension SimulatedStore {
   package func unfinishedNotifications() async throws -> FoundNotifications {
     try await read { state in
@@ -188,7 +188,7 @@ extension SimulatedStore {
   }
 }
 
-/// A retry with its work.
+/// A retry and the part that it belongs to.
 private struct WaitingRetry {
   let row: NotificationRow
   let part: Int
@@ -221,7 +221,7 @@ extension NotificationRow {
 }
 
 extension SimulatedDatabase.State {
-  /// So few parts of one notification does a node have at a time that others find some.
+  /// The most parts of one notification that a node owns at a time, so that others find some.
   private static let claimedParts = 4
 
   /// Takes parts that no living node has, of the oldest notifications first; each node begins with
@@ -253,7 +253,8 @@ extension SimulatedDatabase.State {
     }
   }
 
-  /// What was accepted by a node that did not know the time counts from its first claim.
+  /// Dates notifications that were accepted by a node without a settled clock: they count from
+  /// their first claim.
   fileprivate mutating func date(_ claim: Int64, _ steady: Date) {
     for row in notifications.active
     where row.record.steadyRelease == NotificationRecord.unknownRelease
@@ -263,7 +264,7 @@ extension SimulatedDatabase.State {
     }
   }
 
-  /// What a claim has taken: a record for each part, the oldest notification first.
+  /// The parts that a claim has taken, as one record each, the oldest notification first.
   fileprivate func parts(of claim: Int64, at node: Int64) -> FoundNotifications {
     FoundNotifications(
       notifications.active.flatMap { row in
@@ -287,7 +288,7 @@ extension SimulatedDatabase.State {
   }
 }
 
-/// A number that tells nothing of the two.
+/// A hash by which each node begins with other parts of a notification.
 private func mixed(_ part: Int, _ node: Int64) -> UInt64 {
   var mixed = (UInt64(part) &+ UInt64(bitPattern: node) &* 1_000) &* 0x9e37_79b9_7f4a_7c15
   mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9

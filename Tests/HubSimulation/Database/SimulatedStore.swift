@@ -3,15 +3,15 @@ package import HubCore
 import NotificationHubs
 import Synchronization
 
-/// What a process sees of a ``SimulatedDatabase``: a third engine of the store, in memory.
+/// The store of one process on a ``SimulatedDatabase``: a third engine, in memory.
 package final class SimulatedStore: HubStore {
   typealias State = SimulatedDatabase.State
 
-  /// What the process knows by itself.
+  /// State of the process itself, outside the database.
   struct Process {
     /// `nil` until it has joined.
     var lease: NodeLease?
-    /// After so many seconds without a heartbeat others take what this node has.
+    /// Seconds without a heartbeat after which other nodes take over this node's work.
     var leaseTime: TimeInterval = 0
     var isLeaving = false
     var isClosed = false
@@ -19,13 +19,13 @@ package final class SimulatedStore: HubStore {
     /// succeeds.
     var readFault: StoreError?
     var writeFault: StoreError?
-    /// Numbers taken in advance.
+    /// Reserved numbers.
     var blocks: [SimulatedDatabase.Sequences.Devices: Range<Int64>] = [:]
     /// The version of the directory that was read last; see ``directoryVersion()``.
     var directory: (version: Int, at: Date)?
     /// Rises with each change of this process: what was asked for before does not count.
     var directoryChanges = 0
-    /// Of the templates that were read.
+    /// Numbers of the templates that were read.
     var templates: [PushTemplate: Int64] = [:]
   }
 
@@ -128,7 +128,7 @@ package final class SimulatedStore: HubStore {
     process.withLock { $0.isClosed = true }
   }
 
-  /// How many devices or registrations a call deletes at most.
+  /// The most devices or registrations that one call deletes.
   private static let clearingLimit = 250
 
   package func clear(expiredBy limit: Date) async throws -> Bool {
@@ -149,7 +149,7 @@ package final class SimulatedStore: HubStore {
 
   // MARK: Numbers
 
-  /// So many numbers a node takes at a time: registrations of several do not come in their order.
+  /// The size of a block: numbers of several nodes are not in the order of creation.
   private static let blockSize: Int64 = 16
 
   func nextNumber(
@@ -167,7 +167,7 @@ package final class SimulatedStore: HubStore {
   }
 }
 
-/// What a transaction answers, where its caller waits for it.
+/// The value of a transaction, for the caller that waits for it.
 // Owner of the value: the transaction until it has arrived, then the caller.
 private final class Answer<Value: Sendable>: @unchecked Sendable {
   var value: Value?

@@ -1,9 +1,9 @@
 import HubCore
 
-/// A row that the database knows by a number.
+/// A row whose key is a number.
 package protocol NumberedRow: Sendable {
   var number: Int64 { get }
-  /// Something is still to be done with it: such rows are found without looking at the others.
+  /// Whether the row is unfinished; such rows are found without a scan.
   var isActive: Bool { get }
 }
 
@@ -85,8 +85,8 @@ extension Table: RandomAccessCollection {
   package subscript(index: Int) -> Row { boxes[index].row }
 }
 
-/// A page of a list: what it shows of some rows, and after which of them the next page begins.
-/// - Parameter shown: `nil` for a row that is not meant.
+/// Returns one page of a list, and the position after which the next page begins.
+/// - Parameter shown: Returns `nil` for a row that the list leaves out.
 func listPage<Position, Row, Shown>(
   of rows: some Sequence<(Position, Row)>, limit: Int, _ shown: (Row) -> Shown?
 ) -> (all: [Shown], next: Position?) {
@@ -106,7 +106,7 @@ func largest(_ counts: some Sequence<(Hub.ID, Int)>) -> Hub.ID? {
 }
 
 extension [Int64] {
-  /// Where a number is, or would be put, among others in rising order.
+  /// The index of a number, or the one at which it would be inserted, in a sorted array.
   fileprivate func place(of number: Int64) -> (place: Int, isThere: Bool) {
     var (low, high) = (0, count)
     while low < high {

@@ -1,8 +1,9 @@
-/// What happens in a life from outside. Times are in milliseconds; `hub`, `device`, `handle`, `user`
-/// and `machine` count from 0, and `line` is the id of an earlier line of the plan. ``arguments`` has
-/// the arguments of each in their order; beside a case stands what their values mean.
+/// An action of clients or a fault in a life. Times are in milliseconds; `hub`, `device`, `handle`,
+/// `user` and `machine` count from 0, and `line` is the id of an earlier line of the plan.
+/// ``arguments`` has the arguments of each in their order; the comment of a case explains their
+/// values.
 package enum Act: String, CaseIterable, Sendable {
-  // What clients do.
+  // Actions of clients.
   /// tags: a bit for each; user: 0 is nobody; template: 0 is none
   case put
   case patch
@@ -30,12 +31,12 @@ package enum Act: String, CaseIterable, Sendable {
   case deleteHub
   case createHub
   case erase
-  /// What operators read. subject: 0 the count of an audience, 1 statistics, 2 feedback, 3 states of
-  /// credentials, 4 hubs, 5 activity, 6 devices, 7 notifications; of the last notification 8 progress,
-  /// 9 errors, 10 why a device got it or not
+  /// A query of an operator. subject: 0 the count of an audience, 1 statistics, 2 feedback,
+  /// 3 states of credentials, 4 hubs, 5 activity, 6 devices, 7 notifications; of the last one
+  /// 8 progress, 9 errors, 10 why a device got it or not
   case look
 
-  // What goes wrong with processes and machines.
+  // Faults of processes and machines.
   /// Another process starts after `ms`.
   case kill
   /// As `kill`, with notice, as an upgrade does.
@@ -45,7 +46,7 @@ package enum Act: String, CaseIterable, Sendable {
   case suspend
   /// Somebody sets the time of day. machine: -1 is the database; shift: forward, or back below 0
   case step
-  // What goes wrong with the database and the way to it.
+  // Faults of the database and the network to it.
   /// ways: 0 both, 1 only questions are lost, 2 only answers
   case cut
   /// call: of ``StoreCalls``; after: how many of them pass before; answer: 1 when the answer is lost,
@@ -62,7 +63,7 @@ package enum Act: String, CaseIterable, Sendable {
   case restore
   /// error: of ``StoreCalls/errors``
   case refuse
-  // What goes wrong with a push service.
+  // Faults of a push service.
   /// Retry-After: in seconds, 0 names none
   case throttle
   /// As `throttle`, with a status of HTTP.
@@ -155,7 +156,7 @@ package enum Act: String, CaseIterable, Sendable {
     }
   }
 
-  /// What its `line` may be.
+  /// The acts that its `line` may refer to.
   var references: Set<Act> {
     switch self {
     case .unregister: [.register]

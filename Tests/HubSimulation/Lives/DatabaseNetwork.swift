@@ -30,7 +30,7 @@ package final class DatabaseNetwork: @unchecked Sendable {  // owner: the world'
   /// Hears of each trap that was sprung: the place, and the call.
   var hasLost: (Place, String) -> Void = { _, _ in }
 
-  /// How long a process tries before it gives up, as the engine does.
+  /// Time for which a process retries before it gives up, in seconds, as the engine does.
   static let patience = 5.0
 
   init(_ world: World, seed: UInt64, latency: Int) {
@@ -210,7 +210,7 @@ package final class ProcessLink: DatabaseLink, @unchecked Sendable {  // owner: 
     draw = Draw(seed, UInt64(keyOf: "link"), UInt64(place))
   }
 
-  /// How often a call was made before.
+  /// Returns the number of earlier calls of this name, and counts this one.
   fileprivate func occasion(_ name: String) -> UInt64 {
     occasions[name, default: 0] += 1
     return occasions[name]! &+ UInt64(place) << 32

@@ -40,15 +40,15 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
   var commitTimes: [(commit: Int64, seconds: Double)] = []
   /// That after which the life begins, or begins again.
   private var firstCommit: Int64 = 0
-  /// What the database was when the copies were made that are restored, by their lines.
+  /// The copies of the database that are to be restored, by the lines that restore them.
   private var copies: [Int: (state: SimulatedDatabase.State, seconds: Double)] = [:]
   /// When all was healed, in seconds.
   private(set) var healedAt: Double?
 
   package private(set) var findings: [Finding] = []
-  /// How often each promise was tested with something at stake.
+  /// Number of times that each promise was tested with something at stake.
   package private(set) var checks: [Promise: Int] = [:]
-  /// How often each fault struck, by what the struck node was waiting for.
+  /// Number of times that each fault struck, by the call that the node was waiting for.
   package private(set) var strikes: [Act: [String: Int]] = [:]
 
   package init(_ plan: Plan, isTelling: Bool = false) {

@@ -5,7 +5,7 @@ import PushGateways
 
 /// The push services of a life: the simulated ones, and what its plan does to them.
 final class LifeServices: @unchecked Sendable {  // owner: the world's thread
-  /// What a fault is about that has no end of its own.
+  /// The subject of a fault that has no end of its own.
   private struct Hold: Hashable {
     let act: Act
     let service: SimulatedService

@@ -32,7 +32,7 @@ package struct Plan: Equatable, Sendable {
     case nodes, slots, hubs, devices
     /// Targets of one page.
     case page
-    /// How long a notification lives in the hub, in seconds.
+    /// Lifetime of a notification in the hub, in seconds.
     case window
     /// Parts of notifications that a node works on at a time.
     case parts
@@ -121,7 +121,7 @@ extension Plan: CustomStringConvertible {
     self.init(seed: 0)
     var hasBegun = false
     var hasSeed = false
-    // What is lived depends on measures, which may come later in the text.
+    // The meaning of lines depends on measures, which may come later in the text.
     var numbers: [Int] = []
     // A carriage return and a line feed are one character.
     let rows = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)

@@ -2,7 +2,7 @@
 /// everything, then the moments. Lives in which everything may happen at once hide what a single
 /// kind of fault shows.
 package struct PlanMaker {
-  /// What the caller of a run decides.
+  /// Options of a plan that the caller of a run sets.
   package struct Wishes: Sendable {
     package var nodes: Int?
     /// Faults that there may be; `nil` for all.
@@ -181,7 +181,7 @@ package struct PlanMaker {
     var moments: [Int] = []
     for kind in kinds {
       for _ in 0..<draw.between(1, rate) {
-        // What one fault leaves unfinished is met by another within a lease, or not at all.
+        // A fault meets the unfinished work of an earlier one within a lease, or not at all.
         let moment =
           moments.isEmpty || draw.oneIn(2)
           ? draw.below(length + 5_000) : max(0, draw.pick(moments) + draw.between(-12_000, 12_000))

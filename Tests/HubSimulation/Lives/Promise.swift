@@ -1,4 +1,4 @@
-/// What Belfry promises (docs/reliability.md), as a life is judged by it. `Promises.swift` has the
+/// The promises of Belfry (docs/reliability.md) by which a life is judged. `Promises.swift` has the
 /// checks.
 package enum Promise: String, CaseIterable, Sendable {
   case durable, oneOutcome, authorisedPush, onePushID, noRepeats, oneOwner, oneNotification

@@ -5,7 +5,7 @@ package struct Shrinker {
   package static let mostLives = 2_000
 
   package private(set) var plan: Plan
-  /// How many lives it took.
+  /// The number of lives that were played.
   package private(set) var lives = 0
   private let breaks: (Plan) -> Bool
   private let isOver: () -> Bool
@@ -80,7 +80,7 @@ package struct Shrinker {
     where measure != .order && measure != .nodes && plan[measure] != measure.usual {
       _ = takes { $0.measures[measure] = nil }
     }
-    // What says nothing.
+    // Lines and values that have no effect.
     for measure in Plan.Measure.allCases where plan.measures[measure] == measure.usual {
       plan.measures[measure] = nil
     }

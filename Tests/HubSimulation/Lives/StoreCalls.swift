@@ -11,7 +11,7 @@ package enum StoreCalls {
     "putCredential", "eraseUser",
   ]
 
-  /// What a database that is in trouble answers.
+  /// The errors that a database in trouble answers with.
   package static let errors: [StoreError] = [
     .diskFull, .locked, .busy, .cannotOpen("the server takes no writes"),
     .engine(code: 0, message: "the database is starting up"),

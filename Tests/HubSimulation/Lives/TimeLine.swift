@@ -22,7 +22,7 @@ package struct TimeLine: CustomStringConvertible {
 
   private let machines: Int
   private var entries: [Entry] = []
-  /// What stands for the ids of notifications.
+  /// Short forms of the ids of notifications.
   private var shortIDs: [(id: String, text: String)] = []
 
   /// - Parameter life: One that has been lived, and told.
@@ -186,7 +186,7 @@ package struct TimeLine: CustomStringConvertible {
 }
 
 extension Plan.Line {
-  /// What happens, with its arguments by their names.
+  /// The act with its arguments and their names.
   fileprivate var words: String {
     let named = zip(act.arguments, arguments).map { name, value in
       "\(name) \(name == "call" ? StoreCalls.names[value % StoreCalls.names.count] : "\(value)")"

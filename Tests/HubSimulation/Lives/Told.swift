@@ -1,4 +1,4 @@
-/// A value as its writers were told that it is: which values a reader may find.
+/// The values that a reader may find, as the acknowledgements to its writers tell.
 struct Told<Value: Hashable & Sendable>: Sendable {
   private struct Write: Sendable {
     let value: Value
@@ -11,9 +11,9 @@ struct Told<Value: Hashable & Sendable>: Sendable {
 
   private var writes: [Write]
 
-  /// How long after its caller has given up a request may still be done, in seconds: it waits in a
-  /// process that stands still, or for its database.
-  static var straggling: Double { 200 }
+  /// The longest time that a request may still execute after its caller has given up, in seconds:
+  /// it waits in a paused process, or for its database.
+  private static var straggling: Double { 200 }
 
   init(_ first: Value) { writes = [Write(value: first, begin: 0, end: 0, isCertain: true)] }
 
@@ -26,7 +26,7 @@ struct Told<Value: Hashable & Sendable>: Sendable {
         isCertain: isCertain))
   }
 
-  /// What was answered since a moment is lost, or is the last that was written until now.
+  /// Notes that writes that were acknowledged since a moment may be lost, or be the last until now.
   mutating func doubt(since moment: Double, at now: Double) {
     for index in writes.indices where writes[index].end >= moment {
       writes[index].isCertain = false

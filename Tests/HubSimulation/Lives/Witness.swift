@@ -2,7 +2,7 @@ import Foundation
 import HubCore
 import NotificationHubs
 
-/// What a life has seen of its database and its push services, beside what clients were told.
+/// Observations of the database and the push services during a life, beside what clients know.
 struct Witness {
   struct Notification {
     let number: Int64
@@ -25,7 +25,7 @@ struct Witness {
     /// As often was a part claimed on lines of time that the database has lost.
     var lostClaims: Int64 = 0
     var claims: Int64 { lostClaims + (epochs.values.max() ?? 0) }
-    /// How many were given up, and when the last of them was.
+    /// The number of deliveries that were given up, and the time of the last of them.
     var abandoned = 0
     var gaveUpAt = 0.0
   }
@@ -45,10 +45,10 @@ struct Witness {
   /// Those that are not finished, by number.
   var open: [Int64] = []
   var lastNumber: Int64 = 0
-  /// What was sent to a handle for a line, and how often.
+  /// The pushes to a handle for a line of the plan, with the number of each.
   var pushes: [PushPlace: [String: Int]] = [:]
   var pushPlaces: [String: PushPlace] = [:]
-  /// How often nobody heard what became of a push; others of its connection may be lost with it.
+  /// Number of pushes whose answer was lost; others of the same connection may be lost with them.
   var unheard: [SimulatedService: Int] = [:]
   /// Lines that were aborted while there was something to send, and those of them that were sent on.
   var openAborts: Set<Int> = []

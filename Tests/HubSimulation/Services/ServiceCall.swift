@@ -55,7 +55,7 @@ struct ServiceRequest: Sendable {
 
   subscript(name: String) -> String? { headers.first { $0.name == name }?.value }
 
-  /// What follows the scheme in `authorization`.
+  /// The credentials after the scheme in `authorization`.
   func authorization(_ scheme: String) -> String? {
     guard let value = self["authorization"], value.lowercased().hasPrefix(scheme + " ") else {
       return nil
@@ -85,7 +85,7 @@ struct ServiceReply: Sendable {
   }
 }
 
-/// What becomes of a request, seen from the sender.
+/// The fate of a request, as its sender sees it.
 struct ServiceArrival: Sendable {
   enum Outcome: Sendable {
     case reply(ServiceReply)

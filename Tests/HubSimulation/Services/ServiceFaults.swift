@@ -25,7 +25,7 @@ package enum SimulatedService: String, CaseIterable, Sendable {
   }
 }
 
-/// What is wrong with one service. Moments are of the true time.
+/// The faults of one service. Moments are of the true time.
 package struct ServiceFaults: Sendable {
   /// 429, or what the service has in its place, for every push.
   package struct Throttle: Sendable {
@@ -53,7 +53,7 @@ package struct ServiceFaults: Sendable {
     }
   }
 
-  /// What befalls one request.
+  /// A fault of one request.
   package enum Single: Sendable, CaseIterable {
     /// Not processed, which the service says (REFUSED_STREAM).
     case refused
@@ -83,7 +83,7 @@ package struct ServiceFaults: Sendable {
   package var refusesCredentials = false
   /// The nodes whose credential is refused.
   package var refusesNodes: Set<Int> = []
-  /// What befalls the next requests, one each.
+  /// Faults of the next requests, one each.
   package var next: [Single] = []
   /// The reasons for which the connections that send the next batches are ended, in good order: with
   /// GOAWAY after a part of the batch. APNs' words are `Shutdown` and `IdleTimeout`.

@@ -1,7 +1,6 @@
 package import Foundation
 
-/// What simulated services take from outside: time, chance, and a place for lines about what they
-/// did.
+/// Dependencies of the simulated services: time, randomness, and a log of their actions.
 package protocol ServiceWorld: Sendable {
   /// The true time, which no node's clock has to agree with.
   var now: Date { get }

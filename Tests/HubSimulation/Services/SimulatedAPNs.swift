@@ -1,7 +1,7 @@
 import Cryptography
 import Foundation
 
-/// What a service remembers of a connection.
+/// State that a service keeps per connection.
 struct ConnectionMemory: Sendable {
   /// Of APNs: the team of the first token that was taken; no other's are from then on.
   var team: String?
@@ -12,7 +12,7 @@ struct ConnectionMemory: Sendable {
   var refusedUntil = Date.distantPast
 }
 
-/// What APNs has read in a provider token.
+/// The claims that APNs has read in a provider token.
 struct ProviderTokenFacts: Sendable {
   let kid: String
   let team: String
@@ -25,9 +25,9 @@ struct ProviderTokenFacts: Sendable {
 /// APNs (docs/protocol/push-services/apns.md): one host for each environment, which take the same
 /// handles here.
 extension SimulatedServices.State {
-  /// How often a connection's token may change, in seconds.
+  /// Shortest time between two tokens of one connection, in seconds.
   private static let updateInterval: TimeInterval = 20 * 60
-  /// How old a token may be, and how far ahead of the true time, in seconds.
+  /// The greatest age of a token, and the most that it may be ahead of the true time, in seconds.
   private static let tokenLifetime = 3600.0
   private static let tokenSkew = 300.0
 

@@ -103,7 +103,7 @@ package struct SimulatedApp: Sendable {
         let key = try RSAPrivateKey()
         return (try key.pem(), try key.publicKey())
       }
-      // Who shows them is named by them, so they are the same in each process.
+      // A sender is known by its key, so the keys are the same in each process.
       pairs = try (1...3).map { (number: UInt8) in
         let key = try P256PrivateKey(scalar: [UInt8](repeating: number, count: 32))
         return (Base64URL.encode(try key.publicKey().point), Base64URL.encode(try key.scalar()))

@@ -202,7 +202,7 @@ final class SimulatedConnection: PushConnection {
     for index in indices { replies.set(reply, at: index) }
   }
 
-  /// What a request gets that was never sent.
+  /// The error of a request that was never sent.
   private var unsentFailure: HTTP2Failure {
     let status = status
     switch status.error?.kind {

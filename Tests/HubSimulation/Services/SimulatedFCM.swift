@@ -82,7 +82,7 @@ extension SimulatedServices.State {
     return (nil, body)
   }
 
-  /// How long an access token is good for, in seconds.
+  /// Lifetime of an access token, in seconds.
   private static let googleTokenLifetime = 3599
 
   mutating func googleToken(

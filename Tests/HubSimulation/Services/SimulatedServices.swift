@@ -10,9 +10,9 @@ import Synchronization
 /// A service acts on a request at the moment when the node sends it; what takes time is the answer.
 /// So the time of a push is right even when its node is stopped meanwhile.
 package final class SimulatedServices: Sendable {
-  /// What the services know, and what has been done with them.
+  /// Configuration of the services, and a record of the requests to them.
   package struct State: Sendable {
-    // What is right now. A change is believed at once.
+    // Valid credentials. A change takes effect at once.
 
     /// Provider token keys by their ids.
     package var apnsKeys: [String: APNsKey] = [:]
@@ -52,7 +52,7 @@ package final class SimulatedServices: Sendable {
     /// Ends all faults. Dead handles stay dead.
     package mutating func heal() { allFaults = [:] }
 
-    /// How many different provider tokens APNs has seen of a key.
+    /// The number of different provider tokens that APNs has seen of a key.
     package func providerTokenCount(of key: String) -> Int {
       providerTokens.values.count { $0.kid == key }
     }
@@ -116,7 +116,7 @@ package final class SimulatedServices: Sendable {
     calls.filter { $0.isTaken && !$0.service.isForTokens }
   }
 
-  /// What the gateways of a node connect with.
+  /// The transport of a node's gateways.
   package func transport(node: Int) -> PushTransport {
     PushTransport(
       connect: { SimulatedConnection(self, node: node, $0) },
@@ -241,7 +241,7 @@ extension SimulatedServices.State {
     }
   }
 
-  /// How a service sees a handle that it is asked about.
+  /// Returns the state of a handle that a request names.
   func handle(_ text: String, _ call: inout ServiceCall, at now: Date) -> SimulatedHandle {
     call.handle = text
     // A moment ago: a registration from before that is what is to go.

@@ -15,7 +15,7 @@ final class SimulatedSession: PushSession {
 
   private var world: any ServiceWorld { services.world }
 
-  /// How often a call looks whether its lane has room, in seconds.
+  /// Interval at which a call checks whether its lane has room, in seconds.
   private static let laneCheck = 0.25
 
   init(_ services: SimulatedServices, node: Int, _ configuration: HTTPSessionConfiguration) {

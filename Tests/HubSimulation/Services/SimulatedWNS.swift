@@ -37,7 +37,7 @@ extension SimulatedServices.State {
       status, headers: [("x-wns-status", "dropped"), ("x-wns-error-description", reason)])
   }
 
-  /// How long an access token is good for, in seconds.
+  /// Lifetime of an access token, in seconds.
   private static let windowsTokenLifetime = 86_400
 
   mutating func windowsToken(

@@ -2,13 +2,13 @@ import Cryptography
 import Foundation
 import Wire
 
-/// What a push service of browsers has read in a VAPID token.
+/// The claims that a push service of browsers has read in a VAPID token.
 struct VAPIDFacts: Sendable {
   /// In seconds since 1970.
   let expiresAt: Double
 }
 
-/// What all browsers of a life subscribe with.
+/// The key and secret of all subscriptions of a life.
 enum SimulatedBrowser {
   private static let secret = [UInt8](repeating: 0x5A, count: 16)
   // Impossible: it is a key of the curve.

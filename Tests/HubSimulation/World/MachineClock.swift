@@ -7,10 +7,10 @@ package final class MachineClock: @unchecked Sendable {  // owner: the world's t
   private let world: World
   /// Seconds gained in a second.
   private let drift: Double
-  /// How far the time of day has been set, in seconds.
+  /// The sum of all steps of the time of day, in seconds.
   private var offset: Double
   private var suspendedAt: Int64?
-  /// How long the machine has been suspended so far, in nanoseconds.
+  /// Total time that the machine has been suspended, in nanoseconds.
   private var lost: Int64 = 0
 
   package init(_ world: World, drift: Double = 0, offset: Double = 0) {

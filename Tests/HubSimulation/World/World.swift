@@ -1,6 +1,6 @@
 package import Foundation
 
-/// Whose code runs: a process by its number, or ``clients``, to which the world's own events belong.
+/// The number of a process, or ``clients``, to which the world's own events belong.
 package typealias Place = Int
 
 /// A world of one thread: virtual time, and tasks in an order that a seed decides.
@@ -11,13 +11,13 @@ package typealias Place = Int
 /// then: so no code of one place may resume another's task but by an event (``after(_:at:_:)``).
 package final class World: @unchecked Sendable {  // owner: the one thread of the simulator
   package static let clients: Place = -1
-  /// What the database does stands in a history under this; no code runs there.
+  /// Lines about the database stand in the history under this number; no code runs there.
   package static let database: Place = -2
 
-  /// How the next ready job is chosen.
+  /// The rule by which the next ready job is chosen.
   package enum Order: Int, CaseIterable, Sendable {
     case uniform
-    /// What has become ready last goes first, but for one choice in five.
+    /// The job that became ready last goes first, except in one choice of five.
     case newestFirst
     /// One job is left waiting as long as there are others, for up to a thousand steps.
     case starving
@@ -25,7 +25,7 @@ package final class World: @unchecked Sendable {  // owner: the one thread of th
     case firstInFirstOut
   }
 
-  /// What ends a life early.
+  /// An error that ends a life early.
   package struct Stop: Error, CustomStringConvertible {
     package let description: String
   }
@@ -45,7 +45,7 @@ package final class World: @unchecked Sendable {  // owner: the one thread of th
   /// The life is over: waits end with an error, and tasks that are left run to their end.
   package private(set) var isClosing = false
   package private(set) var trips: [String] = []
-  /// What a reader of a history sees; kept only where ``isTelling``.
+  /// Lines of the time line; kept only if ``isTelling``.
   package private(set) var history: [(at: Int64, place: Place, line: String)] = []
   package let isTelling: Bool
   /// The digest after each step, and how long the history was then; kept only where ``isTelling``.
