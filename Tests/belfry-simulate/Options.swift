@@ -1,7 +1,7 @@
 import Foundation
 import HubSimulation
 
-/// How the program ends; docs/simulation.md has the list.
+/// The exit codes of the program, as listed in docs/simulation.md.
 enum Exit: Int32 {
   case nothingFound = 0
   case found = 1
@@ -13,7 +13,7 @@ enum Exit: Int32 {
   case failed = 70
 }
 
-/// What the command line asks for.
+/// The parsed command line.
 struct Options {
   struct Fault: Error, CustomStringConvertible {
     let description: String

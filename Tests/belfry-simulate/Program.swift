@@ -6,7 +6,7 @@ func say(_ text: String, terminator: String = "\n") {
   try? FileHandle.standardOutput.write(contentsOf: Data("\(text)\(terminator)".utf8))
 }
 
-/// What the program does, for each way in which it is called.
+/// The actions of the program, one for each way in which it is called.
 enum Program {
   private static let hashing = "SWIFT_DETERMINISTIC_HASHING"
 
@@ -94,7 +94,7 @@ enum Program {
     let end = Date(timeIntervalSinceNow: 60)
     var shrinker = Shrinker(
       options.onePlan, isOver: { Date() > end },
-      // What could not be played again is no use.
+      // A plan that cannot be played again is of no use.
       breaks: { plan in
         plan.isSound && live(plan).findings.contains { $0.promise == promise }
       })

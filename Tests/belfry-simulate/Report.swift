@@ -1,7 +1,7 @@
 import Foundation
 import HubSimulation
 
-/// What a run says at its end.
+/// The report at the end of a run.
 struct Report {
   /// After so many lives nothing may be left that was never tested.
   private static let manyLives = 10_000

@@ -1,6 +1,6 @@
 import HubSimulation
 
-/// What lives add up to. Children tell it their parent as a line of JSON for each life.
+/// The totals of played lives. Child processes report theirs as a line of JSON for each life.
 struct Tally: Codable, Sendable {
   /// A promise that a life broke, or a process that did not survive it.
   struct Found: Codable, Hashable, Sendable {
