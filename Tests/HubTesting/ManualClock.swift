@@ -24,7 +24,7 @@ package final class ManualClock: Sendable {
 
   private struct State {
     var steady: Date
-    /// How far the clock that people see has been set.
+    /// The sum of all steps of the time of day, in seconds.
     var offset = 0.0
     var now: Date { steady.addingTimeInterval(offset) }
     var nextID = 0
@@ -39,7 +39,7 @@ package final class ManualClock: Sendable {
     state = Mutex(State(steady: now))
   }
 
-  /// What the code under test is given.
+  /// The clock for the code under test.
   package var hubClock: HubClock {
     HubClock(
       now: { self.now }, steady: { self.state.withLock { $0.steady } },

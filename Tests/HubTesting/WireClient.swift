@@ -3,7 +3,7 @@ import HTTP2
 package import HTTPServer
 import Synchronization
 
-/// What a client may speak with a listener; tests of routes run over each.
+/// The protocols that a client may speak with a listener; tests of routes run over each.
 package enum Wire: String, CaseIterable, Sendable {
   case http1
   case https1

@@ -1,5 +1,5 @@
-/// What a disk holds: of each file what was synced, and what was written since, which a power cut
-/// may keep, drop or tear.
+/// The contents of a disk: of each file the synced bytes, and those written since, which a power
+/// cut may keep, drop or tear.
 struct DiskModel {
   enum Change {
     case write(at: Int, [UInt8])
@@ -28,7 +28,7 @@ struct DiskModel {
 
   mutating func delete(_ path: String) { files[path] = nil }
 
-  /// What was changed before is on the disk from now on.
+  /// Makes all earlier changes of a file durable.
   /// - Parameter listing: The directory too, with the names of all files.
   mutating func sync(_ path: String, listing: Bool) {
     guard var file = files.removeValue(forKey: path) else { return }
@@ -38,7 +38,7 @@ struct DiskModel {
     if listing { for path in files.keys { files[path]?.isListed = true } }
   }
 
-  /// What is left of a file after a power cut; `nil` when not even its name is.
+  /// The contents of a file after a power cut; `nil` if its name is lost as well.
   ///
   /// - Parameter keeping: The share of the sectors written since the last sync that have got to the
   ///   disk, in whatever order.

@@ -7,7 +7,7 @@ package import Foundation
 /// on, syncs aside, and noted on the way. Stores use it by its ``name``.
 /// - SeeAlso: <https://www.sqlite.org/vfs.html>
 package final class FaultyDisk: @unchecked Sendable {
-  /// What goes wrong.
+  /// A fault of the disk.
   package enum Fault: Sendable {
     case none
     /// No file can grow.
@@ -21,7 +21,7 @@ package final class FaultyDisk: @unchecked Sendable {
   /// The moment of a power cut.
   package struct PowerCut: Sendable {
     let files: [String: DiskModel.File]
-    /// What ``cut(at:noting:)`` was given to note.
+    /// The number that ``cut(at:noting:)`` was given.
     package let note: Int
   }
 

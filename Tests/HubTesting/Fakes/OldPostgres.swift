@@ -56,7 +56,7 @@ package final class OldPostgres: Sendable {
   }
 
   private static func serve(_ client: Int32, _ version: String) {
-    // What a client begins with has no letter.
+    // The first message of a client has no type byte.
     guard let start = read(client, 4), read(client, Int(number(start)) - 4) != nil else { return }
     write(
       client,

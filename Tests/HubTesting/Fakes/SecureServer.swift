@@ -61,7 +61,7 @@ package func withSecureServer(
   }
 }
 
-/// Where any number of tasks wait until one opens it.
+/// A gate at which any number of tasks wait until one opens it.
 package final class Gate: Sendable {
   private let state = Mutex((isOpen: false, waiting: [CheckedContinuation<Void, Never>]()))
 

@@ -25,9 +25,9 @@ package struct KillTest: Sendable {
     package init() {}
   }
 
-  /// What came of it.
+  /// The result of a run.
   package struct Report: Sendable {
-    /// What should not have been; empty when all promises held.
+    /// Broken promises; empty if all held.
     package var faults: [String] = []
     package var kills = 0
     package var pushes = 0

@@ -70,7 +70,7 @@ actor KillTestRun {
     }
   }
 
-  /// What a node is started with.
+  /// The arguments that a node is started with.
   private func words(_ node: Int) -> [String] {
     ["--emulator", control, "--data", directory.path("node-\(node)")]
       + (address.map { ["--database", $0] } ?? [])

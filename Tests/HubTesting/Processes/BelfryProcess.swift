@@ -46,7 +46,7 @@ package final class BelfryProcess: Sendable {
     readsErrors: Bool = true
   ) throws {
     var all = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("BELFRY_") }
-    // What a person has running must not be found by tests, nor the other way round.
+    // Tests must not find servers that a person has running, nor the other way round.
     all["BELFRY_HOME"] = "/dev/null"
     all.merge(environment) { $1 }
     let out = try Self.pipe()

@@ -24,13 +24,13 @@ import Synchronization
 package final class PostgresProxy: Sendable {
   /// A statement that a client has sent to be run.
   package struct Sent: Hashable, Sendable {
-    /// What the test was at; see ``PostgresProxy/call``.
+    /// The call of the test that sent it; see ``PostgresProxy/call``.
     package let call: String
     /// With single spaces, and without long numbers.
     package let text: String
   }
 
-  /// What goes wrong with a statement.
+  /// A fault of one statement.
   package enum Fault: String, CaseIterable, Sendable {
     /// It does not reach the server; both sides are closed.
     case cutBefore
@@ -96,7 +96,7 @@ package final class PostgresProxy: Sendable {
     _ = write(wake, &byte, 1)
   }
 
-  /// What the test is at: statements that come from here on are noted under it.
+  /// The current call of the test: statements that come from here on are noted under it.
   package var call: String {
     get { state.withLock { $0.call } }
     set { state.withLock { $0.call = newValue } }
@@ -177,7 +177,7 @@ package final class PostgresProxy: Sendable {
   }
 }
 
-/// What the thread of a proxy works with; it alone touches it.
+/// The state of a proxy's thread; no other thread touches it.
 private final class Loop {
   private let listener: Int32
   private let wake: Int32
@@ -230,7 +230,7 @@ private final class Loop {
 
 /// A client's connection, and its own to the server.
 private final class Link {
-  /// What an answer is still to come for.
+  /// A message whose answer is still to come.
   private struct Pending {
     enum Kind { case execution, query, sync }
     let kind: Kind
@@ -388,7 +388,7 @@ private final class Link {
     case "C", "I", "s":
       if pending.first?.kind == .execution { done = [pending.removeFirst()] }
     case "E":
-      // What stands behind it is passed over until the next mark.
+      // The server skips the messages behind it until the next Sync.
       while pending.first?.kind == .execution { done.append(pending.removeFirst()) }
     case "Z":
       while let first = pending.first {
@@ -417,7 +417,7 @@ private final class Link {
   private static func write(_ buffer: inout [UInt8], to file: Int32) {
     while !buffer.isEmpty {
       let count = send(file, buffer, buffer.count, sending)
-      // What does not fit goes with the next round; an end is noticed in reading.
+      // The rest goes with the next round; reading notices a closed connection.
       guard count > 0 else { return }
       buffer.removeFirst(count)
     }

@@ -5,12 +5,12 @@ import Synchronization
 /// A PostgreSQL server of the test run's own: a new cluster in a temporary directory, reached by a
 /// socket there, never one that the machine runs already.
 package final class PostgresServer: Sendable {
-  /// What is missing.
+  /// An error that names the missing part.
   package struct Fault: Error, CustomStringConvertible {
     package let description: String
   }
 
-  /// Where Debian and Homebrew keep the programs of the server.
+  /// The directory of the server's programs, as Debian and Homebrew install them.
   private static let programs: String? = {
     let folders = ProcessInfo.processInfo.environment["PATH"]?.split(separator: ":") ?? []
     var candidates = folders.map(String.init)
@@ -23,8 +23,8 @@ package final class PostgresServer: Sendable {
     }
     let found = candidates.map { $0 + "/initdb" }
       .first { FileManager.default.isExecutableFile(atPath: $0) }
-    // Where there are only links to some of the programs, the others stand beside what they lead
-    // to.
+    // If only some of the programs are linked there, the others stand beside the targets of the
+    // links.
     return found.map {
       URL(fileURLWithPath: $0).resolvingSymlinksInPath().deletingLastPathComponent().path
     }
@@ -165,7 +165,7 @@ package final class PostgresServer: Sendable {
     directory.remove()
   }
 
-  /// Where its socket is.
+  /// The directory of its socket.
   var socketDirectory: String { directory.url.path }
 
   static func run(_ command: String) throws {

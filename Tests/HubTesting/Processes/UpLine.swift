@@ -1,7 +1,7 @@
 import Foundation
 package import NotificationHubs
 
-/// What `belfry up --json` and `belfry emulator --json` print.
+/// The output of `belfry up --json` and `belfry emulator --json`.
 package struct UpLine: Decodable, Sendable {
   package struct Hub: Decodable, Sendable {
     package struct ConnectionStrings: Decodable, Sendable {

@@ -11,7 +11,7 @@ import Synchronization
 /// await process.die()   // the store lives on for the next process
 /// ```
 package final class StoreHook: StoreInterceptor {
-  /// What becomes of a call.
+  /// A fault of one call.
   package enum Fault: Sendable {
     /// It is not made.
     case refused(any Error)
@@ -75,7 +75,7 @@ package final class StoreHook: StoreInterceptor {
   /// As ``die()``, once so many more calls have begun.
   package func die(afterCalls count: Int) { state.withLock { $0.remaining = count } }
 
-  /// How often a call was made, by its name with its labels.
+  /// The number of times that a call was made, by its name with its labels.
   package func count(of call: String) -> Int { state.withLock { $0.counts[call] ?? 0 } }
 
   /// Returns once a call of this name, with its labels, has been made or refused so often in all.

@@ -53,7 +53,7 @@ package func withTemporaryStore(
   try await store.close()
 }
 
-/// Where a test keeps its hub.
+/// The engine that keeps the hub of a test.
 package enum TestedEngine: Sendable {
   case file
   /// A database of its own, of the server that all tests of the process share.
