@@ -337,7 +337,7 @@ extension HubStoreContract {
       try await put("i-3", id + ":new")
       let second = try await store.targets(query, after: first.next ?? 0, limit: 10)
       try expectEqual(second.handleTexts, [id + ":two", id + ":new"])
-      // What was stable chooses its own, and so the device is reached in any case.
+      // The stable registration is not a duplicate, so the device is reached in any case.
       try expectEqual(second.targets.map(\.isDuplicate), [false, true])
     },
     Clause("a Web Push subscription is known by its endpoint and kept whole") { store in

@@ -83,7 +83,7 @@ extension HubStoreContract {
       try expectEqual(try await store.changeSealingKey(to: "next key"), [])
       try expectEqual(try await store.sealingKey(), "next key")
       try await check([old: 12])
-      // What is written from now on is under the next.
+      // Values that are written from now on are sealed under the next key.
       try await store.putAccessPolicy(policies[2], hub: hub)
       try await check([old: 10, "next key": 2])
       try expectEqual(try await store.resealSome(limit: 7), 7)

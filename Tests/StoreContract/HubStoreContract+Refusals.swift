@@ -163,7 +163,7 @@ extension HubStoreContract {
   }
 }
 
-/// What a hub keeps, as far as the store tells.
+/// All that a store shows of a hub.
 private struct Contents: Equatable {
   var hubs: [Hub]
   var version: Int

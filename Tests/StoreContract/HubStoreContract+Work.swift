@@ -174,7 +174,7 @@ extension HubStoreContract {
       try expectEqual(try await heard(), [])
       let sent = NotificationID(rawValue: "n-1")
       _ = try await store.abort(sent, hub: hub, at: now)
-      // Where one process does all the work it has aborted the notification itself.
+      // If one process does all the work, it has aborted the notification itself.
       try expectEqual(try await heard(), store.isShared ? ["n-1"] : [])
       var end = checkpoint(hub)
       if let record = records.first(where: { $0.id == sent }) { end.lease = record.lease }

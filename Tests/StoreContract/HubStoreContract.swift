@@ -2,7 +2,7 @@ import Foundation
 package import HubCore
 import NotificationHubs
 
-/// What every ``HubStore`` promises, as a table of sentences with their proofs.
+/// The promises of every ``HubStore``, as a table of sentences with their proofs.
 ///
 /// An engine's tests run all of ``clauses`` as arguments of one test, each on a store of its own.
 package enum HubStoreContract {
@@ -100,7 +100,8 @@ package enum HubStoreContract {
     return stored
   }
 
-  /// What a push service says about the handles of the next page of the native audience of a hub.
+  /// Dead or replaced handles, as a push service reports them, of the next page of a hub's native
+  /// audience.
   static func condemned(
     _ store: any HubStore, _ hub: Hub.ID, platform: PushPlatform = .apns,
     by outcome: NotificationOutcome = .expiredChannel, _ newHandle: String? = nil

@@ -2,7 +2,7 @@ package import HubCore
 import NotificationHubs
 
 extension OutcomeStore {
-  /// What went wrong for each device, in the order of the registrations, without the number of
+  /// The failures of a notification, in the order of the registrations, without the number of
   /// attempts; at most `limit`.
   package func failures(
     _ id: NotificationID, hub: Hub.ID, after: RegistrationID, limit: Int
