@@ -16,9 +16,8 @@ package struct InstallationRow: NumberedRow {
   func isRepeated(by other: Installation, _ drafts: [RegistrationDraft]) -> Bool {
     guard installation == other, let written, written == drafts else { return false }
     // Tags are equal whatever their letter case.
-    return zip(written, drafts).allSatisfy {
-      $0.tags.map(\.rawValue) == $1.tags.map(\.rawValue)
-    } && installation.tags.map(\.rawValue) == other.tags.map(\.rawValue)
+    return zip(written, drafts).allSatisfy { $0.tags.map(\.rawValue) == $1.tags.map(\.rawValue) }
+      && installation.tags.map(\.rawValue) == other.tags.map(\.rawValue)
   }
 }
 
@@ -187,8 +186,7 @@ extension SimulatedDatabase.State {
     removed.removeAll { all.contains($0.row.installation) }
     for number in numbers {
       guard let row = installations[number: number] else { continue }
-      installationNumbers[HubKey(hub: row.hub, id: row.installation.installationID)] =
-        nil
+      installationNumbers[HubKey(hub: row.hub, id: row.installation.installationID)] = nil
       installations[number: number] = nil
     }
   }

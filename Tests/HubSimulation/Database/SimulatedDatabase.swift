@@ -146,9 +146,7 @@ extension SimulatedDatabase {
     }
 
     /// - Throws: ``StoreError/noHub``.
-    func requireHub(_ hub: Hub.ID) throws {
-      guard hasHub(hub) else { throw StoreError.noHub }
-    }
+    func requireHub(_ hub: Hub.ID) throws { guard hasHub(hub) else { throw StoreError.noHub } }
 
     func hasHub(_ hub: Hub.ID) -> Bool { hubs[number: hub] != nil }
   }

@@ -29,9 +29,7 @@ extension SimulatedStore {
   }
 
   package func count(_ query: AudienceQuery) async throws -> Int {
-    try await read { state in
-      state.registrations.count { query.reaches($0) }
-    }
+    try await read { state in state.registrations.count { query.reaches($0) } }
   }
 
   package func sample(_ query: AudienceQuery, limit: Int) async throws -> TargetPage {

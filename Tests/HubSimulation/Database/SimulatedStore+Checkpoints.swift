@@ -120,8 +120,7 @@ extension NotificationRow {
     guard parts.allSatisfy(\.isDone) else { return false }
     guard record.endedAt == nil else { return true }
     let counts = self.record().counts.filter { $0.value > 0 }
-    record.state =
-      checkpoint.lease.part == 0 ? state : .ending(Set(counts.keys.map(\.outcome)))
+    record.state = checkpoint.lease.part == 0 ? state : .ending(Set(counts.keys.map(\.outcome)))
     record.endedAt = checkpoint.at.stored
     record.startedAt = record.startedAt ?? start
     return true

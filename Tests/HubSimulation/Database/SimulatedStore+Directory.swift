@@ -39,9 +39,7 @@ extension SimulatedStore {
     }
   }
 
-  package func updateHub(
-    _ id: Hub.ID, _ contents: HubContents, at: Date
-  ) async throws -> Hub {
+  package func updateHub(_ id: Hub.ID, _ contents: HubContents, at: Date) async throws -> Hub {
     try await changeDirectory { state in
       guard var hub = state.hubs[number: id] else { throw StoreError.noHub }
       hub.registrationTTL = contents.registrationTTL
@@ -166,9 +164,7 @@ extension SimulatedStore {
       let key = state.sealingKey
       var left = limit
       for index in state.policies.indices { reseal(&state.policies[index].seals, key, &left) }
-      for index in state.credentials.indices {
-        reseal(&state.credentials[index].seals, key, &left)
-      }
+      for index in state.credentials.indices { reseal(&state.credentials[index].seals, key, &left) }
       for index in state.jobs.indices { reseal(&state.jobs[index].seals, key, &left) }
       return limit - left
     }
@@ -194,14 +190,10 @@ private func reseal(_ seals: inout [String], _ key: String, _ left: inout Int) {
   }
 }
 
-extension Hub: NumberedRow {
-  package var number: Int64 { id }
-}
+extension Hub: NumberedRow { package var number: Int64 { id } }
 
 extension SimulatedDatabase.State {
-  func hub(named name: String) -> Hub? {
-    hubs.first { $0.name.lowercased() == name.lowercased() }
-  }
+  func hub(named name: String) -> Hub? { hubs.first { $0.name.lowercased() == name.lowercased() } }
 
   /// Replaces a hub's policies and credentials by those given.
   fileprivate mutating func put(_ contents: HubContents, hub: Hub.ID) {

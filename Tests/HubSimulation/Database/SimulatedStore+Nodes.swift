@@ -47,8 +47,7 @@ extension SimulatedStore {
       return (
         id: id, reading: reading,
         peers: peers.map {
-          NodeLease.Peer(
-            id: $0.number, beats: $0.beats, heartbeat: $0.heartbeat, lease: $0.lease)
+          NodeLease.Peer(id: $0.number, beats: $0.beats, heartbeat: $0.heartbeat, lease: $0.lease)
         }
       )
     }
@@ -111,9 +110,7 @@ extension SimulatedStore {
       }, sleep: machine.sleep)
   }
 
-  package func exchange(
-    _ words: Set<LaneWord>, recovered: Set<LaneKey>
-  ) async throws -> LaneNews {
+  package func exchange(_ words: Set<LaneWord>, recovered: Set<LaneKey>) async throws -> LaneNews {
     guard let node = owner else { return LaneNews() }
     let told = process.withLock { $0.lease?.told(as: node) ?? [] }
     // Most of the time there is nothing new to tell.

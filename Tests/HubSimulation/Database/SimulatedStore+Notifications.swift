@@ -16,9 +16,7 @@ extension SimulatedStore {
     }
   }
 
-  package func notification(
-    _ id: NotificationID, hub: Hub.ID
-  ) async throws -> NotificationRecord? {
+  package func notification(_ id: NotificationID, hub: Hub.ID) async throws -> NotificationRecord? {
     try await read { $0.notification(id, hub: hub)?.shown() }
   }
 
@@ -50,9 +48,7 @@ extension SimulatedStore {
     }
   }
 
-  package func cancelSchedule(
-    _ id: NotificationID, hub: Hub.ID, at: Date
-  ) async throws -> Bool {
+  package func cancelSchedule(_ id: NotificationID, hub: Hub.ID, at: Date) async throws -> Bool {
     try await write { state in
       guard let row = state.notification(id, hub: hub), row.record.state == .scheduled else {
         return false
@@ -65,9 +61,7 @@ extension SimulatedStore {
     }
   }
 
-  package func abort(
-    _ id: NotificationID, hub: Hub.ID, at: Date
-  ) async throws -> AbortVerdict? {
+  package func abort(_ id: NotificationID, hub: Hub.ID, at: Date) async throws -> AbortVerdict? {
     try await write { state in
       try state.requireHub(hub)
       guard let row = state.notification(id, hub: hub) else { return nil }
@@ -120,9 +114,7 @@ extension SimulatedStore {
 }
 
 extension ListPosition {
-  func isBefore(_ other: ListPosition) -> Bool {
-    (time, number) < (other.time, other.number)
-  }
+  func isBefore(_ other: ListPosition) -> Bool { (time, number) < (other.time, other.number) }
 }
 
 extension NotificationRow {
@@ -191,8 +183,7 @@ extension SimulatedDatabase.State {
     }
     guard notification(record.id, hub: record.hub) == nil else { return .accepted }
     let isNarrow = record.request.isNarrow
-    record.lastRegistration =
-      isNarrow ? nil : registrations.last { $0.hub == record.hub }?.number
+    record.lastRegistration = isNarrow ? nil : registrations.last { $0.hub == record.hub }?.number
     let row = NotificationRow(
       number: sequences.next(\.notification), record: record, targets: submission.targets,
       acceptance: commit - 1)

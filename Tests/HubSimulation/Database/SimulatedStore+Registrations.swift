@@ -99,9 +99,7 @@ extension SimulatedStore {
   ) async throws -> [RegistrationID: String] {
     try await read { [self] state in
       var names: [RegistrationID: String] = [:]
-      for number in numbers {
-        names[number] = state.registration(number, hub: hub)?.id(coding)
-      }
+      for number in numbers { names[number] = state.registration(number, hub: hub)?.id(coding) }
       return names
     }
   }
@@ -151,16 +149,12 @@ extension SimulatedStore {
 
   /// The registration that clients call so, its time over or not.
   private func find(_ id: String, hub: Hub.ID, _ state: State) -> RegistrationRow? {
-    if let number = coding.number(in: id, hub: hub) {
-      return state.registration(number, hub: hub)
-    }
+    if let number = coding.number(in: id, hub: hub) { return state.registration(number, hub: hub) }
     return state.registrations.first { $0.publicID == id && $0.hub == hub }
   }
 
   /// As ``find(_:hub:_:)``; one whose time is over is removed.
-  private func live(
-    _ id: String, hub: Hub.ID, at: Date, _ state: inout State
-  ) -> RegistrationRow? {
+  private func live(_ id: String, hub: Hub.ID, at: Date, _ state: inout State) -> RegistrationRow? {
     guard let row = find(id, hub: hub, state) else { return nil }
     guard row.isOver(at: at) else { return row }
     remove(row, &state)

@@ -11,8 +11,7 @@ extension SimulatedStore {
       let hours = Dictionary(grouping: all.filter { $0.hour >= first }, by: \.hour)
       return hours.sorted { $0.key < $1.key }.map { hour, rows in
         FeedbackHour(
-          hour: hour, count: rows.count,
-          modifiedAt: rows.map(\.feedback.at).max() ?? .distantPast)
+          hour: hour, count: rows.count, modifiedAt: rows.map(\.feedback.at).max() ?? .distantPast)
       }
     }
   }
@@ -26,9 +25,7 @@ extension SimulatedStore {
     }
   }
 
-  package func removals(
-    _ wave: RemovalWave, hub: Hub.ID
-  ) async throws -> [RemovedDevices.Item] {
+  package func removals(_ wave: RemovalWave, hub: Hub.ID) async throws -> [RemovedDevices.Item] {
     try await read { state in
       try state.requireHub(hub)
       let groups = Dictionary(grouping: state.removed.filter { wave.has($0, hub: hub) }) {

@@ -21,9 +21,7 @@ extension SimulatedStore {
     let node = livingID
     try await write(ifUnclear: .refuse) { state in
       try state.requireHub(job.hub)
-      state.jobs.removeAll {
-        $0.job.hub == job.hub && $0.isFinished && $0.job.updatedAt < limit
-      }
+      state.jobs.removeAll { $0.job.hub == job.hub && $0.isFinished && $0.job.updatedAt < limit }
       state.jobs.append(JobRow(job: job, owner: node, seals: [state.sealingKey]))
     }
   }
@@ -53,9 +51,7 @@ extension SimulatedStore {
     @Sendable func sorted(_ rows: [JobRow]) -> [HubJob] {
       rows.map(\.job).sorted { ($0.createdAt, $0.id) < ($1.createdAt, $1.id) }
     }
-    guard owner != nil else {
-      return try await read { sorted($0.jobs.filter { !$0.isFinished }) }
-    }
+    guard owner != nil else { return try await read { sorted($0.jobs.filter { !$0.isFinished }) } }
     guard let node = livingID else { return [] }
     return try await write(ifUnclear: .again) { state in
       for index in state.jobs.indices where !state.jobs[index].isFinished {

@@ -65,9 +65,7 @@ extension SimulatedStore {
     try await write(ifUnclear: .again) { $0.release(node) }
   }
 
-  package func releaseWork(
-    _ lease: WorkLease, of id: NotificationID, hub: Hub.ID
-  ) async throws {
+  package func releaseWork(_ lease: WorkLease, of id: NotificationID, hub: Hub.ID) async throws {
     guard let node = owner else { return }
     try await write(ifUnclear: .again) { state in
       guard let row = state.notification(id, hub: hub), let index = row.index(of: lease.part),
@@ -146,9 +144,7 @@ extension SimulatedStore {
     }
   }
 
-  package func waitingRetries(
-    _ id: NotificationID, part: Int?, hub: Hub.ID
-  ) async throws -> Int {
+  package func waitingRetries(_ id: NotificationID, part: Int?, hub: Hub.ID) async throws -> Int {
     let node = owner
     return try await read { state in
       guard let row = state.notification(id, hub: hub) else { return 0 }
@@ -176,8 +172,7 @@ extension SimulatedStore {
       let page =
         row.record.request.isDirect
         ? row.directPage(of: numbers)
-        : self.page(
-          of: numbers.compactMap { state.registration($0, hub: row.record.hub) }, state)
+        : self.page(of: numbers.compactMap { state.registration($0, hub: row.record.hub) }, state)
       let live = Set(page.targets.map(\.registration))
       return DueRetries(
         notification: row.record.id, part: part, hub: row.record.hub, page: page,

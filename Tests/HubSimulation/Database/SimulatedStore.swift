@@ -112,8 +112,7 @@ package final class SimulatedStore: HubStore {
         return .healthy
       }
       let silence = lease.silence(at: now).map { "\(Int($0))" } ?? "some"
-      return .leaseLost(
-        reason: "the database did not hear of this node for \(silence) seconds")
+      return .leaseLost(reason: "the database did not hear of this node for \(silence) seconds")
     }
   }
 
@@ -152,9 +151,7 @@ package final class SimulatedStore: HubStore {
   /// The size of a block: numbers of several nodes are not in the order of creation.
   private static let blockSize: Int64 = 16
 
-  func nextNumber(
-    _ sequence: SimulatedDatabase.Sequences.Devices, _ state: inout State
-  ) -> Int64 {
+  func nextNumber(_ sequence: SimulatedDatabase.Sequences.Devices, _ state: inout State) -> Int64 {
     var block = process.withLock { $0.blocks[sequence] } ?? 0..<0
     if block.isEmpty {
       let first = state.sequences.devices[sequence] ?? 1

@@ -7,9 +7,7 @@ package protocol NumberedRow: Sendable {
   var isActive: Bool { get }
 }
 
-extension NumberedRow {
-  package var isActive: Bool { false }
-}
+extension NumberedRow { package var isActive: Bool { false } }
 
 /// Rows in the order of their numbers. Each stands in a box: who writes while an older state is
 /// kept copies pointers.

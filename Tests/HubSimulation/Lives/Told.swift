@@ -13,7 +13,7 @@ struct Told<Value: Hashable & Sendable>: Sendable {
 
   /// The longest time that a request may still execute after its caller has given up, in seconds:
   /// it waits in a paused process, or for its database.
-  private static var straggling: Double { 200 }
+  static var straggling: Double { 200 }
 
   init(_ first: Value) { writes = [Write(value: first, begin: 0, end: 0, isCertain: true)] }
 
