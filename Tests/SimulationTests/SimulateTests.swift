@@ -126,7 +126,7 @@ struct SimulateTests {
       ("1 1 abort 7", "abort: 7 is not the number of an earlier send, direct, batch, schedule"),
       ("1 1", "a line is 'SECONDS NUMBER ACT ARGUMENTS'"),
       ("-1 1 revoke", "SECONDS is a number from 0"),
-      ("speed 3", "there is no measure 'speed': they are nodes,"),
+      ("speed 3", "there is no parameter 'speed': they are nodes,"),
       ("nodes 6", "nodes wants a number from 1 to 5"),
       ("slots 3", "slots wants a power of two"),
       ("page 0", "page wants a number from 1"),

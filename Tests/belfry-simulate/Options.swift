@@ -43,7 +43,7 @@ struct Options {
   var wanted: Set<String>?
   /// The folder for the plans of what was found.
   var folder = ".build/simulation"
-  var wishes = PlanMaker.Wishes()
+  var planOptions = PlanMaker.Options()
   /// The words that a child needs to make the same plans.
   private(set) var planWords: [String] = []
 
@@ -101,18 +101,18 @@ struct Options {
       case "--jobs": jobs = try Self.number(word, &words, 1...256)
       case "--nodes":
         let nodes = try Self.number(word, &words, 1...5)
-        wishes.nodes = nodes
+        planOptions.nodes = nodes
         planWords += [word, "\(nodes)"]
       case "--minutes":
         guard let value = Double(try Self.value(of: word, &words)), value > 0, value <= 100_000
         else { throw Fault(description: "--minutes wants a number above 0") }
         minutes = value
       case "--short":
-        wishes.isShort = true
+        planOptions.isShort = true
         planWords.append(word)
       case "--only":
         let value = try Self.value(of: word, &words)
-        wishes.only = try Self.faults(value)
+        planOptions.only = try Self.faults(value)
         planWords += [word, value]
       case "--plan":
         let path = try Self.value(of: word, &words)
@@ -200,5 +200,5 @@ struct Options {
   }
 
   /// The one life that the words are about.
-  var onePlan: Plan { plan ?? PlanMaker.plan(seed: seed, wishes) }
+  var onePlan: Plan { plan ?? PlanMaker.plan(seed: seed, planOptions) }
 }

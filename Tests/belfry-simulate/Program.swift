@@ -33,7 +33,7 @@ enum Program {
       return .nothingFound
     case .run:
       makeFolder(options.folder)
-      return Crew(options).run()
+      return WorkerPool(options).run()
     case .worker: return Worker(options).run()
     case .contract: return ContractRun.run()
     case .play: return play(options)

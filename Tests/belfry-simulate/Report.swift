@@ -43,7 +43,7 @@ struct Report {
   }
 
   private var wanted: [Act] {
-    Act.faults.filter { options.wishes.only?.contains($0) ?? true }
+    Act.faults.filter { options.planOptions.only?.contains($0) ?? true }
   }
 
   private func count(_ act: Act) -> Int {

@@ -37,7 +37,7 @@ struct Tally: Codable, Sendable {
     // Each life is a test of these.
     for promise in [Promise.ownClock, .finite] { checks[promise.rawValue, default: 0] += 1 }
     for (act, states) in life.strikes { strikes[act.rawValue] = states }
-    var draw = Draw(life.world.digest, life.plan.seed)
+    var draw = RandomStream(life.world.digest, life.plan.seed)
     digest = draw.next()
     var promises: Set<Promise> = []
     for finding in life.findings where promises.insert(finding.promise).inserted {

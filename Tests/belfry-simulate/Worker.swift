@@ -30,7 +30,7 @@ struct Worker {
   }
 
   private func live(_ seed: UInt64) -> Tally {
-    let plan = PlanMaker.plan(seed: seed, options.wishes)
+    let plan = PlanMaker.plan(seed: seed, options.planOptions)
     let life = Program.live(plan)
     var tally = Tally(life)
     if (seed &- options.seed).isMultiple(of: Self.twice) {

@@ -7,7 +7,7 @@ import NotificationHubs
 extension Life {
   /// A request that has not been answered.
   struct Request {
-    let place: Place
+    let place: ProcessID
     let since: Double
     let drop: () -> Void
   }
@@ -55,7 +55,7 @@ extension Life {
   }
 
   /// Those who wait for a process that is gone are told so.
-  func hangUp(_ place: Place) {
+  func hangUp(_ place: ProcessID) {
     for number in requests.keys.sorted() where requests[number]?.place == place {
       requests[number]?.drop()
     }
@@ -66,7 +66,7 @@ extension Life {
     _ line: Plan.Line, tries: Int = 6,
     _ body: @escaping @Sendable (HubService) async throws -> Value
   ) async -> Reply<Value> {
-    var draw = Draw(plan.seed, UInt64(keyOf: "client"), UInt64(bitPattern: Int64(line.id)))
+    var draw = RandomStream(plan.seed, UInt64(keyOf: "client"), UInt64(bitPattern: Int64(line.id)))
     // Once a try may have been done, a refusal of the next says nothing about it.
     var isUnclear = false
     for _ in 0..<tries {
@@ -119,7 +119,7 @@ extension Life {
           hub: service.hub(named: Names.hub(hub)), userID: Names.user(user))
       }
       if case .refused = reply { return }
-      witness.erasedHubs.insert(hub)
+      observations.erasedHubs.insert(hub)
       ledger.remove(
         user: user, hub: hub, since: began, at: world.seconds, isCertain: reply.isValue)
     case .look: await look(line)
@@ -130,7 +130,7 @@ extension Life {
   // MARK: Devices
 
   private func changeDevice(_ line: Plan.Line, since began: Double) async {
-    let place = Ledger.DevicePlace(hub: line[0], device: line[1])
+    let place = Ledger.DeviceKey(hub: line[0], device: line[1])
     let (hub, id) = (Names.hub(line[0]), Names.device(line[1]))
     let reply: Reply<Bool>
     switch line.act {
@@ -281,8 +281,9 @@ extension Life {
     if !send.ids.contains(id) { send.ids.append(id) }
     send.answeredAt = min(send.answeredAt, world.seconds)
     ledger.sends[what.id] = send
-    if hasKey, !hasErased(in: hub), !witness.deletedHubs.contains(hub), !witness.hasSkippedDays,
-      !witness.hasGoneBack
+    if hasKey, !hasErased(in: hub), !observations.deletedHubs.contains(hub),
+      !observations.hasSkippedDays,
+      !observations.hasGoneBack
     {
       expect(
         .oneNotification, send.ids.count == 1 || send.isDoubtful,
@@ -291,7 +292,7 @@ extension Life {
   }
 
   /// What was for an erased user alone goes with its key.
-  func hasErased(in hub: Int) -> Bool { witness.erasedHubs.contains(hub) }
+  func hasErased(in hub: Int) -> Bool { observations.erasedHubs.contains(hub) }
 
   /// What is sent, by its number in a plan; `nil` fills in templates.
   private static let kinds: [PushPlatform?] = [.apns, .fcmv1, nil, .wns, .browser]
@@ -349,7 +350,7 @@ extension Life {
       note("\(line[0]) is aborted")
       ledger.sends[line[0]]?.abortedAt = world.seconds
       let isOpen = database.state.notifications.active.contains { $0.record.id == id }
-      if isOpen { witness.openAborts.insert(line[0]) }
+      if isOpen { observations.openAborts.insert(line[0]) }
     }
   }
 
@@ -360,11 +361,11 @@ extension Life {
     let (platform, state) = (Names.platforms[line[1]], line[2])
     // The last word is the one that sets it right when all is healed, not that of a client who has been
     // trying since before.
-    while line.id < 0, witness.isTurning, !world.isClosing { await world.wait(1) }
-    witness.beginTurn()
-    defer { witness.endTurn(at: world.seconds) }
+    while line.id < 0, observations.isTurning, !world.isClosing { await world.wait(1) }
+    observations.beginTurn()
+    defer { observations.endTurn(at: world.seconds) }
     let service = LifeServices.service(platform)
-    witness.righted[service] = nil
+    observations.righted[service] = nil
     let reply = await insist(line, tries: healedAt != nil ? 60 : 6) { [world] service in
       if state == 2 {
         try await service.removeCredential(platform, hub: name)
@@ -377,14 +378,14 @@ extension Life {
     }
     // Which hub a refused request is of does not show.
     guard case .value(let place) = reply, state == 0 || state == 3, plan[.hubs] == 1 else { return }
-    witness.righted[service] = (world.seconds, place)
+    observations.righted[service] = (world.seconds, place)
   }
 
   private func changeHub(_ line: Plan.Line, since began: Double) async {
     let (name, isMade) = (Names.hub(line[0]), line.act == .createHub)
-    if !isMade { witness.deletedHubs.insert(line[0]) }
-    witness.beginTurn()
-    defer { witness.endTurn(at: world.seconds) }
+    if !isMade { observations.deletedHubs.insert(line[0]) }
+    observations.beginTurn()
+    defer { observations.endTurn(at: world.seconds) }
     let reply = await insist(line) { service in
       if isMade {
         _ = try await service.createHub(named: name)
@@ -393,7 +394,7 @@ extension Life {
       }
     }
     if case .refused = reply { return }
-    ledger.hubs[line[0], default: Told(false)]
+    ledger.hubs[line[0], default: Acknowledged(false)]
       .note(isMade, since: began, at: world.seconds, isCertain: reply.isValue)
     if !isMade {
       ledger.remove(

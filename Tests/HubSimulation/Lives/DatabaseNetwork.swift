@@ -24,11 +24,11 @@ package final class DatabaseNetwork: @unchecked Sendable {  // owner: the world'
   private var refusal: (until: Double, error: StoreError)?
   private var traps: [Trap] = []
   /// The calls that each place waits for, by name.
-  private(set) var underWay: [Place: [String: Int]] = [:]
+  private(set) var underWay: [ProcessID: [String: Int]] = [:]
   /// Hears of each writing call that the database has done.
   var hasCommitted: (String, ProcessLink) -> Void = { _, _ in }
   /// Hears of each trap that was sprung: the place, and the call.
-  var hasLost: (Place, String) -> Void = { _, _ in }
+  var hasLost: (ProcessID, String) -> Void = { _, _ in }
 
   /// Time for which a process retries before it gives up, in seconds, as the engine does.
   static let patience = 5.0
@@ -97,7 +97,7 @@ package final class DatabaseNetwork: @unchecked Sendable {  // owner: the world'
     let name = StoreCalls.base(call.name)
     underWay[link.place, default: [:]][name, default: 0] += 1
     defer { underWay[link.place]?[name]? -= 1 }
-    var draw = Draw(seed, UInt64(keyOf: name), UInt64(link.machine), link.occasion(name))
+    var draw = RandomStream(seed, UInt64(keyOf: name), UInt64(link.machine), link.occasion(name))
     let (there, back) = (travelTime(&draw), travelTime(&draw))
     let isLost = losses.until > world.seconds && draw.below(1_000) < losses.thousandths
     let trap = springTrap(link.machine, name)
@@ -176,7 +176,7 @@ package final class DatabaseNetwork: @unchecked Sendable {  // owner: the world'
   }
 
   /// In seconds: a millisecond or less as a rule, once in a hundred much longer.
-  private func travelTime(_ draw: inout Draw) -> Double {
+  private func travelTime(_ draw: inout RandomStream) -> Double {
     let usual = draw.between(0.000_1, 0.001_5)
     return latency * (draw.oneIn(100) ? usual * draw.between(10, 100) : usual)
   }
@@ -193,21 +193,21 @@ package final class DatabaseNetwork: @unchecked Sendable {  // owner: the world'
 
 /// One process's connections to the database.
 package final class ProcessLink: DatabaseLink, @unchecked Sendable {  // owner: the world's thread
-  let place: Place
+  let place: ProcessID
   let machine: Int
   /// Its process has been killed.
   var isDead = false
   private let network: DatabaseNetwork
   private let world: World
   private var occasions: [String: UInt64] = [:]
-  fileprivate var draw: Draw
+  fileprivate var draw: RandomStream
 
-  init(_ network: DatabaseNetwork, _ world: World, place: Place, machine: Int, seed: UInt64) {
+  init(_ network: DatabaseNetwork, _ world: World, place: ProcessID, machine: Int, seed: UInt64) {
     self.network = network
     self.world = world
     self.place = place
     self.machine = machine
-    draw = Draw(seed, UInt64(keyOf: "link"), UInt64(place))
+    draw = RandomStream(seed, UInt64(keyOf: "link"), UInt64(place))
   }
 
   /// Returns the number of earlier calls of this name, and counts this one.

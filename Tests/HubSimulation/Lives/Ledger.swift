@@ -4,7 +4,7 @@ import NotificationHubs
 
 /// What clients know: all that they were told is done, and when.
 struct Ledger {
-  struct DevicePlace: Hashable, Comparable {
+  struct DeviceKey: Hashable, Comparable {
     let hub: Int
     let device: Int
 
@@ -15,16 +15,16 @@ struct Ledger {
 
   /// `nil` where there is no such device.
   struct Device {
-    var handle = Told<Int?>(nil)
-    var tags = Told<Int?>(nil)
-    var user = Told<Int?>(nil)
+    var handle = Acknowledged<Int?>(nil)
+    var tags = Acknowledged<Int?>(nil)
+    var user = Acknowledged<Int?>(nil)
   }
 
   struct Registration: Sendable {
     let hub: Int
     let id: String
     let handle: Int
-    var isThere = Told(false)
+    var isThere = Acknowledged(false)
   }
 
   /// A send that was answered.
@@ -49,16 +49,16 @@ struct Ledger {
     var isCertain: Bool
 
     /// Until when it may be done.
-    var last: Double { isCertain ? end : end + Told<Int?>.straggling }
+    var last: Double { isCertain ? end : end + Acknowledged<Int?>.straggling }
   }
 
   private var removals: [Removal] = []
-  var devices: [DevicePlace: Device] = [:]
+  var devices: [DeviceKey: Device] = [:]
   /// By the line that made it.
   var registrations: [Int: Registration] = [:]
   var sends: [Int: Send] = [:]
   /// By hub, whether there is one.
-  var hubs: [Int: Told<Bool>] = [:]
+  var hubs: [Int: Acknowledged<Bool>] = [:]
   /// The handles that a push service has said to take in place of one.
   var replacements: [Int: Set<Int>] = [:]
 
@@ -84,7 +84,7 @@ struct Ledger {
 
   /// A device was written, or removed by its own name.
   mutating func note(
-    _ place: DevicePlace, handle: Int?, tags: Int?, user: Int?, since begin: Double, at end: Double,
+    _ place: DeviceKey, handle: Int?, tags: Int?, user: Int?, since begin: Double, at end: Double,
     isCertain: Bool
   ) {
     add(place, handle: handle, tags: tags, user: user, since: begin, at: end, isCertain: isCertain)
@@ -95,7 +95,7 @@ struct Ledger {
   }
 
   private mutating func add(
-    _ place: DevicePlace, handle: Int?, tags: Int?, user: Int?, since begin: Double, at end: Double,
+    _ place: DeviceKey, handle: Int?, tags: Int?, user: Int?, since begin: Double, at end: Double,
     isCertain: Bool
   ) {
     devices[place, default: Device()].handle
@@ -105,7 +105,7 @@ struct Ledger {
   }
 
   mutating func note(
-    _ place: DevicePlace, tags: Int, since begin: Double, at end: Double, isCertain: Bool
+    _ place: DeviceKey, tags: Int, since begin: Double, at end: Double, isCertain: Bool
   ) {
     devices[place, default: Device()].tags.note(tags, since: begin, at: end, isCertain: isCertain)
   }
@@ -119,7 +119,7 @@ struct Ledger {
     for place in devices.keys.sorted() where place.hub == hub { apply(removal, to: place) }
   }
 
-  private mutating func apply(_ removal: Removal, to place: DevicePlace) {
+  private mutating func apply(_ removal: Removal, to place: DeviceKey) {
     let users = devices[place]?.user.possible ?? []
     guard removal.user.map({ users.contains($0) }) ?? true else { return }
     add(

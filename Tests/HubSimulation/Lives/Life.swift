@@ -22,14 +22,14 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
   let clocks: [MachineClock]
   /// The process of each machine now, or the last.
   var processes: [NodeProcess] = []
-  private var nextPlace: Place = 0
+  private var nextPlace: ProcessID = 0
   /// Which machine each process is, or was, on.
-  private(set) var machines: [Place: Int] = [:]
+  private(set) var machines: [ProcessID: Int] = [:]
   /// Times before which a machine's fault does not end, by what it is.
   private var held: [Int: (act: Act, until: Double)] = [:]
 
   var ledger = Ledger()
-  var witness = Witness()
+  var observations = Observations()
   /// Client operations that have not ended.
   var clientsUnderWay = 0
   var requests: [Int: Request] = [:]
@@ -57,7 +57,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
       seed: plan.seed, order: World.Order(rawValue: plan[.order]) ?? .uniform,
       isTelling: isTelling)
     self.world = world
-    var draw = Draw(plan.seed, UInt64(keyOf: "clocks"))
+    var draw = RandomStream(plan.seed, UInt64(keyOf: "clocks"))
     let drift = Double(plan[.drift]) / 1e6
     clocks = (0..<plan[.nodes]).map { _ in
       MachineClock(world, drift: draw.between(-drift, drift), offset: draw.between(-0.2, 0.2))
@@ -135,7 +135,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
     }
     try world.run(until: 0.001)
     guard done.isSet else { throw World.Stop(description: "the hubs could not be made") }
-    for index in 0..<hubs { ledger.hubs[index] = Told(true) }
+    for index in 0..<hubs { ledger.hubs[index] = Acknowledged(true) }
     firstCommit = database.state.commit
   }
 
@@ -173,7 +173,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
       processes.append(process)
     }
     note("begins", at: place)
-    if witness.stepped.contains(-1) { witness.hadWrongDatabase.insert(place) }
+    if observations.stepped.contains(-1) { observations.hadWrongDatabase.insert(place) }
     process.start()
   }
 
@@ -193,7 +193,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
       })
   }
 
-  func note(_ line: @autoclosure () -> String, at place: Place = World.clients) {
+  func note(_ line: @autoclosure () -> String, at place: ProcessID = World.clients) {
     world.note(line(), at: place)
   }
 
@@ -229,16 +229,16 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
       steppedAt = world.seconds
       if index < 0 { beginStep() }
       if abs(line[1]) >= 60_000 {
-        witness.stepped.insert(index < 0 ? -1 : index % clocks.count)
+        observations.stepped.insert(index < 0 ? -1 : index % clocks.count)
         for process in processes
         where index < 0 && !(isAble(process, for: 0) && process.store.isSettled) {
-          witness.hadWrongDatabase.insert(process.place)
+          observations.hadWrongDatabase.insert(process.place)
         }
       }
       let clock = index < 0 ? databaseClock : clocks[index % clocks.count]
       for process in processes { count(.step, at: process) }
       clock.step(by: Double(line[1]) / 1_000)
-      if abs(line[1]) >= 86_000_000 { witness.hasSkippedDays = true }
+      if abs(line[1]) >= 86_000_000 { observations.hasSkippedDays = true }
     case .lose:
       let call = StoreCalls.names[line[1] % StoreCalls.names.count]
       network.trap(index, call, after: line[2], isAfter: line[3] == 1)
@@ -271,11 +271,11 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
 
   private func strikeService(_ line: Plan.Line, for seconds: Double) {
     switch line.act {
-    case .slander: witness.isSlandered = true
+    case .slander: observations.isSlandered = true
     case .replace:
       guard Names.platform(ofHandle: line[0]) == Names.platform(ofHandle: line[1]) else { return }
       ledger.replacements[line[0], default: []].insert(line[1])
-    case .reset: witness.isDisturbed = true
+    case .reset: observations.isDisturbed = true
     default: break
     }
     services.strike(line, for: seconds)
@@ -328,14 +328,16 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
 
   private func beginStep() {
     let knowing = processes.filter { !$0.isDead && $0.store.isSettled }.map(\.store.nodeID)
-    witness.beginStep(database.state, knowing: Set(knowing))
+    observations.beginStep(database.state, knowing: Set(knowing))
   }
 
   private func disturb(_ process: NodeProcess, for seconds: Double) {
-    witness.isDisturbed = true
+    observations.isDisturbed = true
     process.disturbedAt = max(process.disturbedAt, world.seconds + seconds)
     // It may be another node when it is back, and then asks the database for the time.
-    if witness.stepped.contains(-1), seconds > 5 { witness.hadWrongDatabase.insert(process.place) }
+    if observations.stepped.contains(-1), seconds > 5 {
+      observations.hadWrongDatabase.insert(process.place)
+    }
   }
 
   /// A standby that has not received the last commits takes over.
@@ -347,8 +349,8 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
     copies = copies.filter { $0.value.seconds < moment }
     note("the last \(commits) commits are lost")
     ledger.doubt(since: moment, at: world.seconds)
-    witness.wentBackAt = world.seconds
-    witness.doubt(database.state)
+    observations.wentBackAt = world.seconds
+    observations.doubt(database.state)
   }
 
   /// All processes end; once nothing of theirs is on its way any more the copy takes the place of the
@@ -357,7 +359,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
     guard let copy = copies[line.id], !held.values.contains(where: { $0.act == .restore }) else {
       return
     }
-    witness.beginTurn()
+    observations.beginTurn()
     strikeAll(.restore, for: seconds)
     for process in processes {
       if held[process.machine]?.act == .suspend { clocks[process.machine].wake() }
@@ -368,7 +370,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
     world.after(seconds, at: World.clients) { [unowned self] in
       note("the database is what it was at \(copy.seconds) s")
       database.restore(copy.state, isElsewhere: line[2] == 1)
-      if line[2] == 1 { witness.hasMoved = true }
+      if line[2] == 1 { observations.hasMoved = true }
       // Nobody has copies of what is lost.
       copies = copies.filter { $0.value.seconds <= copy.seconds }
       firstCommit = database.state.commit
@@ -377,8 +379,8 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
       // The ids of lost registrations are given out again: their clients leave them alone.
       let ids = Set(database.state.registrations.map { $0.id(database.coding) })
       ledger.registrations = ledger.registrations.filter { ids.contains($0.value.id) }
-      witness.restore(database.state, isSet: steppedAt >= copy.seconds)
-      witness.endTurn(at: world.seconds)
+      observations.restore(database.state, isSet: steppedAt >= copy.seconds)
+      observations.endTurn(at: world.seconds)
       for machine in clocks.indices { release(machine, from: .restore) }
     }
   }

@@ -133,7 +133,7 @@ final class LifeServices: @unchecked Sendable {  // owner: the world's thread
   // Owner of its state: the world's thread.
   private final class Surroundings: ServiceWorld, @unchecked Sendable {
     private let world: World
-    private var draw: Draw
+    private var draw: RandomStream
     private let hears: (ServiceCall) -> Void
     private let misses: (_ host: String) -> Void
 
@@ -142,7 +142,7 @@ final class LifeServices: @unchecked Sendable {  // owner: the world's thread
       strayed: @escaping (_ host: String) -> Void
     ) {
       self.world = world
-      draw = Draw(seed, UInt64(keyOf: "services"))
+      draw = RandomStream(seed, UInt64(keyOf: "services"))
       hears = saw
       misses = strayed
     }

@@ -4,7 +4,7 @@ import HubCore
 /// One process of a node, from its start to its end: the hub as the program puts it together, on the
 /// model of the database.
 package final class NodeProcess: @unchecked Sendable {  // owner: the world's thread
-  let place: Place
+  let place: ProcessID
   let machine: Int
   let clock: MachineClock
   let store: SimulatedStore
@@ -32,7 +32,7 @@ package final class NodeProcess: @unchecked Sendable {  // owner: the world's th
 
   /// - Parameter report: Hears what the process would log.
   init(
-    _ place: Place, machine: Int, clock: MachineClock, in world: World, plan: Plan,
+    _ place: ProcessID, machine: Int, clock: MachineClock, in world: World, plan: Plan,
     database: SimulatedDatabase, network: DatabaseNetwork, services: LifeServices,
     report: @escaping @Sendable (String) -> Void
   ) {
@@ -41,7 +41,7 @@ package final class NodeProcess: @unchecked Sendable {  // owner: the world's th
     self.clock = clock
     self.world = world
     let hubClock = clock.clock(of: place)
-    nonisolated(unsafe) var draw = Draw(plan.seed, UInt64(keyOf: "process"), UInt64(place))
+    nonisolated(unsafe) var draw = RandomStream(plan.seed, UInt64(keyOf: "process"), UInt64(place))
     let random = HubRandom { draw.next() }  // owner of `draw`: the world's thread
     link = ProcessLink(network, world, place: place, machine: machine, seed: plan.seed)
     store = SimulatedStore(database, link: link, machine: hubClock, random: random.next)

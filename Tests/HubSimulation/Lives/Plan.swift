@@ -1,4 +1,4 @@
-/// A life before it is lived: the world's measures, and what happens in it at which moment. Made
+/// A life before it is lived: the world's parameters, and what happens in it at which moment. Made
 /// from a seed (``PlanMaker``), kept as text, shortened by leaving out lines (``Shrinker``).
 package struct Plan: Equatable, Sendable {
   /// Rises when the same text would be another life.
@@ -27,8 +27,8 @@ package struct Plan: Equatable, Sendable {
     }
   }
 
-  /// The measures of a world, each a whole number.
-  package enum Measure: String, CaseIterable, Sendable {
+  /// The parameters of a world, each a whole number.
+  package enum Parameter: String, CaseIterable, Sendable {
     case nodes, slots, hubs, devices
     /// Targets of one page.
     case page
@@ -51,7 +51,7 @@ package struct Plan: Equatable, Sendable {
     /// Push services: 2 are APNs and FCM, 4 WNS and Web Push as well.
     case platforms
 
-    package var usual: Int {
+    package var defaultValue: Int {
       switch self {
       case .nodes: 2
       case .slots: 4
@@ -87,13 +87,13 @@ package struct Plan: Equatable, Sendable {
   }
 
   package var seed: UInt64
-  package var measures: [Measure: Int] = [:]
+  package var parameters: [Parameter: Int] = [:]
   /// In the order of their times.
   package var lines: [Line] = []
 
   package init(seed: UInt64) { self.seed = seed }
 
-  package subscript(measure: Measure) -> Int { measures[measure] ?? measure.usual }
+  package subscript(parameter: Parameter) -> Int { parameters[parameter] ?? parameter.defaultValue }
 
   /// The end of the last happening, in seconds. A restore goes on once it has begun.
   package var length: Double {
@@ -104,8 +104,8 @@ package struct Plan: Equatable, Sendable {
 extension Plan: CustomStringConvertible {
   package var description: String {
     var text = "belfry simulation \(Self.version)\nseed \(seed)\n"
-    for measure in Measure.allCases where measures[measure] != nil {
-      text += "\(measure.rawValue) \(self[measure])\n"
+    for parameter in Parameter.allCases where parameters[parameter] != nil {
+      text += "\(parameter.rawValue) \(self[parameter])\n"
     }
     for line in lines { text += "\(line)\n" }
     return text
@@ -121,7 +121,7 @@ extension Plan: CustomStringConvertible {
     self.init(seed: 0)
     var hasBegun = false
     var hasSeed = false
-    // The meaning of lines depends on measures, which may come later in the text.
+    // The meaning of lines depends on parameters, which may come later in the text.
     var numbers: [Int] = []
     // A carriage return and a line feed are one character.
     let rows = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
@@ -140,7 +140,7 @@ extension Plan: CustomStringConvertible {
           seed = value
           hasSeed = true
         } else if Double(first) == nil {
-          try addMeasure(words)
+          try addParameter(words)
         } else {
           lines.append(try Line(words))
           numbers.append(index + 1)
@@ -167,28 +167,28 @@ extension Plan: CustomStringConvertible {
     }
   }
 
-  private mutating func addMeasure(_ words: [String]) throws {
-    guard let measure = Measure(rawValue: words[0]) else {
+  private mutating func addParameter(_ words: [String]) throws {
+    guard let parameter = Parameter(rawValue: words[0]) else {
       throw Fault(
-        description: "there is no measure '\(words[0])': they are "
-          + Measure.allCases.map(\.rawValue).joined(separator: ", "))
+        description: "there is no parameter '\(words[0])': they are "
+          + Parameter.allCases.map(\.rawValue).joined(separator: ", "))
     }
-    guard measures[measure] == nil else {
-      throw Fault(description: "\(measure.rawValue) is there already")
+    guard parameters[parameter] == nil else {
+      throw Fault(description: "\(parameter.rawValue) is there already")
     }
-    let range = measure.range
+    let range = parameter.range
     guard words.count == 2, let value = Int(words[1]), range.contains(value) else {
       throw Fault(
-        description: "\(measure.rawValue) wants a number from \(range.lowerBound) to "
+        description: "\(parameter.rawValue) wants a number from \(range.lowerBound) to "
           + "\(range.upperBound)")
     }
-    guard measure != .slots || value.nonzeroBitCount == 1 else {
+    guard parameter != .slots || value.nonzeroBitCount == 1 else {
       throw Fault(description: "slots wants a power of two: 1, 2, 4 or 8")
     }
-    measures[measure] = value
+    parameters[parameter] = value
   }
 
-  /// Whether each line can happen in this world. Leaving out lines and measures may end that.
+  /// Whether each line can happen in this world. Leaving out lines and parameters may end that.
   package var isSound: Bool { firstFault == nil }
 
   /// The first line that cannot happen, by its index, and why.

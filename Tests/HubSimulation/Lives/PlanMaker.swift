@@ -3,7 +3,7 @@
 /// kind of fault shows.
 package struct PlanMaker {
   /// Options of a plan that the caller of a run sets.
-  package struct Wishes: Sendable {
+  package struct Options: Sendable {
     package var nodes: Int?
     /// Faults that there may be; `nil` for all.
     package var only: Set<Act>?
@@ -13,9 +13,9 @@ package struct PlanMaker {
     package init() {}
   }
 
-  private var draw: Draw
+  private var draw: RandomStream
   private var plan: Plan
-  private let wishes: Wishes
+  private let planOptions: Options
   private var nextID = 1
   /// Ids of the lines that others may refer to.
   private var sends: [Int] = []
@@ -23,43 +23,43 @@ package struct PlanMaker {
   private var registrations: [Int] = []
   private var at = 0
 
-  private init(_ seed: UInt64, _ wishes: Wishes) {
-    draw = Draw(seed, UInt64(keyOf: "plan"))
+  private init(_ seed: UInt64, _ planOptions: Options) {
+    draw = RandomStream(seed, UInt64(keyOf: "plan"))
     plan = Plan(seed: seed)
-    self.wishes = wishes
+    self.planOptions = planOptions
   }
 
-  package static func plan(seed: UInt64, _ wishes: Wishes = Wishes()) -> Plan {
-    var maker = PlanMaker(seed, wishes)
+  package static func plan(seed: UInt64, _ planOptions: Options = Options()) -> Plan {
+    var maker = PlanMaker(seed, planOptions)
     maker.make()
     return maker.plan
   }
 
   private mutating func make() {
-    let isLong = draw.oneIn(20) && !wishes.isShort
+    let isLong = draw.oneIn(20) && !planOptions.isShort
     let length = isLong ? draw.between(600_000, 7_200_000) : 60_000
-    measure(isLong: isLong)
+    drawParameters(isLong: isLong)
     makeOperations(isLong ? draw.between(80, 240) : draw.between(20, 60), over: length)
     makeFaults(over: length)
     plan.lines.sort { ($0.at, $0.id) < ($1.at, $1.id) }
   }
 
-  private mutating func measure(isLong: Bool) {
-    plan.measures[.nodes] =
-      wishes.nodes ?? draw.pick([(1, 2), (2, 4), (3, 3), (4, 0.5), (5, 0.5)])
-    plan.measures[.slots] = 1 << draw.below(4)
-    plan.measures[.hubs] = draw.pick([(1, 4), (2, 1)])
-    plan.measures[.devices] = isLong ? draw.between(5, 60) : draw.between(5, 30)
-    plan.measures[.page] = draw.between(1, 12)
-    plan.measures[.window] = draw.pick([(1_800, 3), (120, 1), (300, 1)])
-    plan.measures[.parts] = draw.pick([(256, 6), (1, 1), (3, 1)])
-    plan.measures[.order] = draw.pick([(0, 5), (1, 3), (2, 2)])
-    plan.measures[.outcomes] = draw.below(2)
-    plan.measures[.drift] = draw.pick([(0, 1), (200, 2)])
-    plan.measures[.latency] = draw.pick([(100, 4), (20, 1), (1_000, 1)])
-    plan.measures[.synchronous] = draw.pick([(1, 4), (0, 1)])
-    if draw.oneIn(3) { plan.measures[.held] = plan[.page] * draw.pick([4, 6, 12]) }
-    plan.measures[.platforms] = draw.pick([(2, 2), (4, 1)])
+  private mutating func drawParameters(isLong: Bool) {
+    plan.parameters[.nodes] =
+      planOptions.nodes ?? draw.pick([(1, 2), (2, 4), (3, 3), (4, 0.5), (5, 0.5)])
+    plan.parameters[.slots] = 1 << draw.below(4)
+    plan.parameters[.hubs] = draw.pick([(1, 4), (2, 1)])
+    plan.parameters[.devices] = isLong ? draw.between(5, 60) : draw.between(5, 30)
+    plan.parameters[.page] = draw.between(1, 12)
+    plan.parameters[.window] = draw.pick([(1_800, 3), (120, 1), (300, 1)])
+    plan.parameters[.parts] = draw.pick([(256, 6), (1, 1), (3, 1)])
+    plan.parameters[.order] = draw.pick([(0, 5), (1, 3), (2, 2)])
+    plan.parameters[.outcomes] = draw.below(2)
+    plan.parameters[.drift] = draw.pick([(0, 1), (200, 2)])
+    plan.parameters[.latency] = draw.pick([(100, 4), (20, 1), (1_000, 1)])
+    plan.parameters[.synchronous] = draw.pick([(1, 4), (0, 1)])
+    if draw.oneIn(3) { plan.parameters[.held] = plan[.page] * draw.pick([4, 6, 12]) }
+    plan.parameters[.platforms] = draw.pick([(2, 2), (4, 1)])
   }
 
   private mutating func add(_ act: Act, _ arguments: [Int], at moment: Int) -> Int {
@@ -165,10 +165,10 @@ package struct PlanMaker {
       (.slander, 0.1), (.replace, 0.2), (.reset, 0.3), (.disconnect, 0.2), (.goAway, 0.2),
       (.withhold, 0.2), (.revoke, 0.1),
     ]
-    let allowed = chances.filter { wishes.only?.contains($0.0) ?? true }
+    let allowed = chances.filter { planOptions.only?.contains($0.0) ?? true }
     guard !allowed.isEmpty else { return }
     let kinds: [Act]
-    if wishes.only != nil {
+    if planOptions.only != nil {
       kinds = allowed.map(\.0)
     } else {
       switch draw.below(10) {

@@ -10,9 +10,9 @@ struct Push {
   let id: String
   /// The line of the plan that its message names.
   let line: Int?
-  let place: Place
+  let place: ProcessID
 
-  init(_ call: ServiceCall, at seconds: Double, from place: Place) {
+  init(_ call: ServiceCall, at seconds: Double, from place: ProcessID) {
     self.seconds = seconds
     service = call.service
     handle = Names.handle(call.handle, of: call.service)
@@ -56,22 +56,22 @@ struct PaceRecords {
 
   /// By credential and the process that was asked. Each counts by itself: one that is asked for while
   /// another is on may be longer, and is to be heeded only once it has been heard of.
-  var pauses: [Key: [Place: [Pause]]] = [:]
+  var pauses: [Key: [ProcessID: [Pause]]] = [:]
   /// Of pushes that were put off by themselves, by their id.
-  var devices: [String: (place: Place, pause: Pause)] = [:]
+  var devices: [String: (place: ProcessID, pause: Pause)] = [:]
   /// When a credential was refused, without a word to the contrary since.
-  var refusals: [Key: [Place: [Double]]] = [:]
+  var refusals: [Key: [ProcessID: [Double]]] = [:]
   /// When a process last sent what had no answer: the others of its batch are heard late.
-  var unheard: [Place: Double] = [:]
+  var unheard: [ProcessID: Double] = [:]
   /// When the last answer arrives at a process that it has to wait for long: the rest of a batch may
   /// follow it, as APNs takes one push alone until it has seen a token.
-  var slowUntil: [Place: Double] = [:]
+  var slowUntil: [ProcessID: Double] = [:]
 }
 
 extension Life {
   /// How soon a process, or another one that has to be told, heeds what a service has said, in
   /// seconds: what is under way ends, and nodes exchange their news every two.
-  private static let heed = 5.0
+  private static let reactionTime = 5.0
   /// The longest that a gateway waits for an answer, in seconds.
   private static let patience = 60.0
 
@@ -85,29 +85,31 @@ extension Life {
     watchRefusals(call, place)
     watchReplaced(call, place)
     if !call.isAnswered {
-      witness.pace.unheard[place] = world.seconds
+      observations.pace.unheard[place] = world.seconds
       // It may have been acted on, as may what else was under way on its connection.
-      witness.isDisturbed = true
-      witness.unheard[call.service, default: 0] += 1
+      observations.isDisturbed = true
+      observations.unheard[call.service, default: 0] += 1
     }
     if call.isTaken, !call.service.isForTokens {
       taken(Push(call, at: world.seconds, from: place))
     }
     if call.delay > 1 {
       // The others of its batch are sent when this one is answered.
-      witness.pace.unheard[place] = world.seconds
+      observations.pace.unheard[place] = world.seconds
       let end = world.seconds + call.delay
-      witness.pace.slowUntil[place] = max(witness.pace.slowUntil[place] ?? 0, end)
+      observations.pace.slowUntil[place] = max(observations.pace.slowUntil[place] ?? 0, end)
     }
   }
 
   /// One clock that is set wrong spoils no token, be it the machine's or the database's.
-  private func watchCredential(_ call: ServiceCall, _ place: Place) {
+  private func watchCredential(_ call: ServiceCall, _ place: ProcessID) {
     // A connection whose token changes soon after it was made is told so with 429; others take it.
     guard call.status != 429 else { return }
-    guard !witness.stepped.isEmpty || call.refusal == .untimely, call.isAnswered else { return }
-    guard !witness.hadWrongDatabase.contains(place),
-      !witness.stepped.contains(-1) || !witness.stepped.contains(call.node)
+    guard !observations.stepped.isEmpty || call.refusal == .untimely, call.isAnswered else {
+      return
+    }
+    guard !observations.hadWrongDatabase.contains(place),
+      !observations.stepped.contains(-1) || !observations.stepped.contains(call.node)
     else { return }
     expect(
       .credentialHolds, call.refusal != .untimely,
@@ -115,18 +117,18 @@ extension Life {
   }
 
   /// Whether what a process knows has come to it, and what it does is its own will, since a moment.
-  func isItself(_ place: Place, since moment: Double) -> Bool {
+  func isItself(_ place: ProcessID, since moment: Double) -> Bool {
     guard let process = processes.first(where: { $0.place == place }) else { return false }
-    return process.isRunning && process.disturbedAt < moment - Self.heed
-      && witness.pace.unheard[place].map { $0 < moment - Self.patience } ?? true
+    return process.isRunning && process.disturbedAt < moment - Self.reactionTime
+      && observations.pace.unheard[place].map { $0 < moment - Self.patience } ?? true
   }
 
-  private func watchPauses(_ call: ServiceCall, _ place: Place) {
+  private func watchPauses(_ call: ServiceCall, _ place: ProcessID) {
     guard !call.service.isForTokens else { return }
     let (key, now) = (PaceRecords.Key(call), world.seconds)
-    for (asked, pauses) in witness.pace.pauses[key] ?? [:] {
-      for pause in pauses where pause.since + Self.heed < now && now < pause.until - 1 {
-        guard !witness.hasTurned(since: pause.since), isItself(place, since: pause.since),
+    for (asked, pauses) in observations.pace.pauses[key] ?? [:] {
+      for pause in pauses where pause.since + Self.reactionTime < now && now < pause.until - 1 {
+        guard !observations.hasTurned(since: pause.since), isItself(place, since: pause.since),
           isItself(asked, since: pause.since)
         else { continue }
         expect(
@@ -135,7 +137,7 @@ extension Life {
             + "\(asked) was asked at \(Int(pause.since)) s for a pause until \(Int(pause.until)) s")
       }
     }
-    if let (asked, pause) = witness.pace.devices[call.id], pause.since < now, isAlone(call),
+    if let (asked, pause) = observations.pace.devices[call.id], pause.since < now, isAlone(call),
       isItself(place, since: pause.since), isItself(asked, since: pause.since)
     {
       expect(
@@ -150,10 +152,10 @@ extension Life {
     let heardAt = now + call.delay
     let pause = PaceRecords.Pause(since: heardAt, until: heardAt + Double(seconds))
     if call.service == .apns, call.status == 429 {
-      if isAlone(call) { witness.pace.devices[call.id] = (place, pause) }
+      if isAlone(call) { observations.pace.devices[call.id] = (place, pause) }
     } else {
-      let others = witness.pace.pauses[key]?[place]?.filter { $0.until > now } ?? []
-      witness.pace.pauses[key, default: [:]][place] = others + [pause]
+      let others = observations.pace.pauses[key]?[place]?.filter { $0.until > now } ?? []
+      observations.pace.pauses[key, default: [:]][place] = others + [pause]
       expect(.pace, true, "")
     }
   }
@@ -161,8 +163,8 @@ extension Life {
   /// Whether a message is for one registration of its device only: each has a push of its own.
   private func isAlone(_ call: ServiceCall) -> Bool {
     guard let line = Names.line(in: call.body),
-      let number = witness.numbers[line]?.first, witness.numbers[line]?.count == 1,
-      let seen = witness.notifications[number], seen.isNative
+      let number = observations.numbers[line]?.first, observations.numbers[line]?.count == 1,
+      let seen = observations.notifications[number], seen.isNative
     else { return false }
     let handle = Names.handle(call.handle, of: call.service)
     return !seen.isDirect && seen.audience.values.count { $0.handle == handle } <= 1
@@ -174,8 +176,8 @@ extension Life {
 
   /// Nothing goes out with a credential that was refused and has been replaced: the process that has
   /// replaced it knows at once, others look each second while notifications wait for it.
-  private func watchReplaced(_ call: ServiceCall, _ place: Place) {
-    guard call.service == .apns, let righted = witness.righted[.apns], call.status != 429,
+  private func watchReplaced(_ call: ServiceCall, _ place: ProcessID) {
+    guard call.service == .apns, let righted = observations.righted[.apns], call.status != 429,
       isItself(place, since: righted.at)
     else { return }
     // What hangs in a gateway goes on with the credential that it began with.
@@ -193,12 +195,13 @@ extension Life {
   func strayed(to host: String) {
     let place = world.current
     let service: SimulatedService = host.hasSuffix(".push.apple.com") ? .apns : .fcm
-    guard let righted = witness.righted[service], !witness.hasGoneBack,
-      !witness.hasTurned(since: righted.at + 0.001),
+    guard let righted = observations.righted[service], !observations.hasGoneBack,
+      !observations.hasTurned(since: righted.at + 0.001),
       let process = processes.first(where: { $0.place == place })
     else { return }
     let isLate =
-      world.seconds > righted.at + 2 * Self.heed && isAble(process, for: 2 * Self.heed)
+      world.seconds > righted.at + 2 * Self.reactionTime
+      && isAble(process, for: 2 * Self.reactionTime)
     expect(
       .credentialHolds, !isLate,
       "node \(place) looks for \(host), where a credential led that was replaced at "
@@ -206,7 +209,7 @@ extension Life {
   }
 
   /// A credential that is refused rests but for a probe, which may try once more with a fresh token.
-  private func watchRefusals(_ call: ServiceCall, _ place: Place) {
+  private func watchRefusals(_ call: ServiceCall, _ place: ProcessID) {
     // One of a browser tells of its subscription alone.
     guard call.service != .webPush, call.isAnswered,
       !call.service.isForTokens || call.refusal != nil
@@ -214,19 +217,19 @@ extension Life {
     let (key, now) = (PaceRecords.Key(call), world.seconds)
     guard call.refusal != nil, call.status != 429 else {
       if call.status < 500 {
-        witness.pace.refusals[key] = nil
+        observations.pace.refusals[key] = nil
         // Whose token was revoked does not show.
-        witness.pace.refusals[key.unnamed] = nil
+        observations.pace.refusals[key.unnamed] = nil
       }
       return
     }
-    var times = witness.pace.refusals[key]?[place] ?? []
+    var times = observations.pace.refusals[key]?[place] ?? []
     times.append(now)
-    witness.pace.refusals[key, default: [:]][place] = times
-    let late = times.filter { $0 > times[0] + Self.heed && $0 > now - 30 }
+    observations.pace.refusals[key, default: [:]][place] = times
+    let late = times.filter { $0 > times[0] + Self.reactionTime && $0 > now - 30 }
     // A refusal after which no fresh token was to be had says nothing of the credential yet.
     guard !late.isEmpty, !plan.lines.contains(where: { $0.act == .withhold }),
-      !witness.hasTurned(since: times[0] - Self.heed), isItself(place, since: times[0])
+      !observations.hasTurned(since: times[0] - Self.reactionTime), isItself(place, since: times[0])
     else { return }
     expect(
       .pace, late.count <= 2,

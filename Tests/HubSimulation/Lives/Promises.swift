@@ -17,8 +17,8 @@ extension Life {
     switch call {
     case "beat": processes.first { $0.place == link.place }?.heardAt = world.seconds
     case "accept", "releaseSchedules", "claimWork", "checkpoint", "abort", "cancelSchedule":
-      witness.quietSince = nil
-      for row in state.notifications.after(witness.lastNumber) { see(row) }
+      observations.quietSince = nil
+      for row in state.notifications.after(observations.lastNumber) { see(row) }
       look(at: state)
     default: break
     }
@@ -33,28 +33,28 @@ extension Life {
   private func see(_ row: NotificationRow) {
     let record = row.record
     let line = Names.line(in: record.request.body) ?? 0
-    witness.lastNumber = row.number
-    witness.accepted += 1
-    witness.notifications[row.number] = .init(
+    observations.lastNumber = row.number
+    observations.accepted += 1
+    observations.notifications[row.number] = .init(
       number: row.number, id: record.id, hub: record.hub, line: line, since: world.seconds,
       isNative: record.request.format != .template, isDirect: record.request.isDirect)
-    witness.numbers[line, default: []].append(row.number)
-    witness.open.append(row.number)
+    observations.numbers[line, default: []].append(row.number)
+    observations.open.append(row.number)
   }
 
   /// Looks at the notifications that are not finished.
   private func look(at state: SimulatedDatabase.State) {
     var open: [Int64] = []
-    for number in witness.open {
+    for number in observations.open {
       guard let row = state.notifications[number: number] else { continue }
       look(at: row, state)
       if !row.record.state.isFinal { open.append(number) }
     }
-    witness.open = open
+    observations.open = open
   }
 
   private func look(at row: NotificationRow, _ state: SimulatedDatabase.State) {
-    guard var seen = witness.notifications[row.number] else { return }
+    guard var seen = observations.notifications[row.number] else { return }
     // One that was cancelled before its time has no parts.
     if seen.owedSince == nil, !row.parts.isEmpty {
       seen.owedSince = world.seconds
@@ -98,32 +98,33 @@ extension Life {
       seen.abandoned = abandoned
       seen.gaveUpAt = world.seconds
     }
-    witness.notifications[row.number] = seen
+    observations.notifications[row.number] = seen
   }
 
   /// Who comes into an audience later may be sent to as well.
   private func widenAudiences(_ state: SimulatedDatabase.State) {
     // After a failover commits are counted from an earlier one on.
-    let last = min(witness.widenedAt, state.commit - 1)
-    witness.widenedAt = state.commit
+    let last = min(observations.widenedAt, state.commit - 1)
+    observations.widenedAt = state.commit
     let written = state.registrations.filter { $0.written > last }
     guard !written.isEmpty else { return }
-    for number in witness.open {
+    for number in observations.open {
       guard let row = state.notifications[number: number], row.record.state != .scheduled,
         !row.record.request.isDirect
       else { continue }
       for member in state.audience(of: row.record, among: written) {
-        witness.notifications[number]?.handles[member.handle, default: []].insert(member.number)
+        observations.notifications[number]?.handles[member.handle, default: []].insert(
+          member.number)
       }
       // A retry goes to its registration, whatever handle and tags that has by then, but not with a
       // message of another push service.
-      guard let audience = witness.notifications[number]?.audience else { continue }
+      guard let audience = observations.notifications[number]?.audience else { continue }
       for now in written {
         guard let first = audience[now.number], now.handle != first.handle else { continue }
         if case .native(let platform) = row.record.audience.kind, now.draft.platform != platform {
           continue
         }
-        witness.notifications[number]?.handles[now.handle, default: []].insert(now.number)
+        observations.notifications[number]?.handles[now.handle, default: []].insert(now.number)
       }
     }
   }
@@ -135,53 +136,54 @@ extension Life {
       return fail(.authorisedPush, "a push names no line: \(push.handle)")
     }
     note("\(line) to \(Names.short(push.handle)) \(push.id)", at: push.place)
-    let known = (witness.numbers[line] ?? []).compactMap { witness.notifications[$0] }
+    let known = (observations.numbers[line] ?? []).compactMap { observations.notifications[$0] }
     let send = ledger.sends[line]
     expect(
       .authorisedPush,
       known.contains { $0.handles[push.handle] != nil }
-        || witness.lost.contains(line) || isBelated(push, of: known),
+        || observations.lost.contains(line) || isBelated(push, of: known),
       "\(line) goes to \(push.handle), which was never in its audience")
     // A repeat whose key is over is another schedule.
-    if let at = send?.cancelledAt, !witness.hasSkippedDays {
+    if let at = send?.cancelledAt, !observations.hasSkippedDays {
       expect(
         .cancelledIsSilent, push.seconds < at, "\(line) is sent, and was cancelled at \(at) s")
     }
     // What a gateway has already goes out. What was sent again under a key whose time was over is
     // another notification.
-    let isSlow = witness.pace.slowUntil[push.place].map { push.seconds < $0 + 5 } ?? false
+    let isSlow = observations.pace.slowUntil[push.place].map { push.seconds < $0 + 5 } ?? false
     if let at = send?.abortedAt, at + 5 < push.seconds, !isSlow, known.count == 1,
       isItself(push.place, since: at)
     {
-      witness.lateAborts.insert(line)
+      observations.lateAborts.insert(line)
     }
-    let place = Witness.PushPlace(line: line, handle: push.handle)
-    witness.pushes[place, default: [:]][push.id, default: 0] += 1
+    let place = Observations.PushKey(line: line, handle: push.handle)
+    observations.pushes[place, default: [:]][push.id, default: 0] += 1
     if !push.id.isEmpty {
-      let other = witness.pushPlaces.updateValue(place, forKey: push.id)
+      let other = observations.pushKeys.updateValue(place, forKey: push.id)
       expect(.onePushID, other == nil || other == place, "\(line) has the id of another push")
     }
-    if known.count == 1, known[0].isNative, !witness.lost.contains(line) {
+    if known.count == 1, known[0].isNative, !observations.lost.contains(line) {
       expect(
-        .onePushID, witness.pushes[place]?.count == 1, "\(line) goes to one handle under two ids")
+        .onePushID, observations.pushes[place]?.count == 1,
+        "\(line) goes to one handle under two ids")
     }
     // Templates of several registrations of one handle may say the same, and a second native one may
     // have come since.
     let holders = known.reduce(0) { $0 + ($1.handles[push.handle]?.count ?? 0) }
-    let claims = witness.isDisturbed ? Int(known.reduce(0) { $0 + $1.claims }) : 1
+    let claims = observations.isDisturbed ? Int(known.reduce(0) { $0 + $1.claims }) : 1
     // With a connection the answers of all that is under way on it are lost.
-    let most = max(1, holders) * (max(1, claims) + witness.unheard[push.service, default: 0])
+    let most = max(1, holders) * (max(1, claims) + observations.unheard[push.service, default: 0])
     expect(
       .noRepeats,
-      witness.pushes[place]?[push.id] ?? 0 <= most || witness.lost.contains(line),
-      "\(line) goes to \(push.handle) \(witness.pushes[place]?[push.id] ?? 0) times; it was claimed "
-        + "\(claims) times, by \(holders) registrations, and \(witness.unheard[push.service] ?? 0) "
+      observations.pushes[place]?[push.id] ?? 0 <= most || observations.lost.contains(line),
+      "\(line) goes to \(push.handle) \(observations.pushes[place]?[push.id] ?? 0) times; it was claimed "
+        + "\(claims) times, by \(holders) registrations, and \(observations.unheard[push.service] ?? 0) "
         + "answers were lost")
   }
 
   /// A machine whose clock stood still does not know that its lease has ended before its next
   /// heartbeat: it may read a page of what others have ended, with the devices that have come since.
-  private func isBelated(_ push: Push, of known: [Witness.Notification]) -> Bool {
+  private func isBelated(_ push: Push, of known: [Observations.Notification]) -> Bool {
     guard let process = processes.first(where: { $0.place == push.place }),
       world.seconds - process.sleptUntil < Self.lease
     else { return false }
@@ -209,7 +211,7 @@ extension Life {
           process.disturbedAt = max(process.disturbedAt, world.seconds)
         }
       }
-      witness.watchStep(state)
+      observations.watchStep(state)
       watchRequests()
       watchWork(state)
       if Int(world.seconds) % 2 == 0 {
@@ -221,7 +223,7 @@ extension Life {
       let isQuiet =
         clientsUnderWay == 0
         && state.notifications.active.allSatisfy { $0.record.state == .scheduled }
-      witness.quietSince = isQuiet ? witness.quietSince ?? world.seconds : nil
+      observations.quietSince = isQuiet ? observations.quietSince ?? world.seconds : nil
       watch()
     }
   }
@@ -248,7 +250,7 @@ extension Life {
     let working = Set(
       processes.filter { $0.isRunning && network.isOpen(to: $0.machine) }.map(\.store.nodeID))
     var idle: [String: Double] = [:]
-    for number in witness.open {
+    for number in observations.open {
       guard let row = state.notifications[number: number] else { continue }
       if row.record.state == .scheduled {
         watchSchedule(row)
@@ -257,7 +259,7 @@ extension Life {
       for part in row.parts where !part.isDone && part.owner.map({ !working.contains($0) }) ?? true
       {
         let key = "\(number)/\(part.part)"
-        let since = witness.idle[key] ?? world.seconds
+        let since = observations.idle[key] ?? world.seconds
         idle[key] = since
         // Few parts are claimed at a time where the plan says so.
         guard plan[.parts] >= 64 else { continue }
@@ -269,14 +271,14 @@ extension Life {
           idle[key] = world.seconds
           continue
         }
-        let line = witness.notifications[number]?.line ?? 0
+        let line = observations.notifications[number]?.line ?? 0
         expect(
           part.owner == nil ? .worked : .takenOver, world.seconds - since <= limit + 1,
           "part \(part.part) of \(line) has had no node for \(Int(world.seconds - since)) s, and "
             + "one was there: owner \(part.owner ?? 0), epoch \(part.epoch)")
       }
     }
-    witness.idle = idle
+    observations.idle = idle
   }
 
   private func watchSchedule(_ row: NotificationRow) {
@@ -285,10 +287,10 @@ extension Life {
     // heartbeats.
     let moment = max(
       due.timeIntervalSince(databaseClock.date.addingTimeInterval(-world.seconds)), steppedAt + 36,
-      witness.notifications[row.number]?.since ?? world.seconds)
+      observations.notifications[row.number]?.since ?? world.seconds)
     let late = world.seconds - moment
     guard late > 0, processes.contains(where: { isAble($0, for: late + 10) }) else { return }
-    let line = witness.notifications[row.number]?.line ?? 0
+    let line = observations.notifications[row.number]?.line ?? 0
     expect(.schedulesOnTime, late <= Self.grace + 2, "\(line) is due for \(Int(late)) s")
   }
 
@@ -341,19 +343,21 @@ extension Life {
             && timers <= Self.idleTimers + 2 + held.notifications + sending + asked
             && calls <= Self.idleCalls + 4 * (held.notifications + asked), text)
         // A node learns with its next try that others have done a part, or deleted its hub.
-        guard witness.deletedHubs.isEmpty, !witness.hasGoneBack, process.isUndisturbed else {
+        guard observations.deletedHubs.isEmpty, !observations.hasGoneBack, process.isUndisturbed
+        else {
           return
         }
-        let isQuiet = witness.quietSince.map { world.seconds - $0 >= calm } ?? false
+        let isQuiet = observations.quietSince.map { world.seconds - $0 >= calm } ?? false
         let isMore =
           isQuiet
           ? timers > Self.idleTimers || calls > Self.idleCalls || held.targets > 0
             || held.notifications > 0 || held.retries > 0
           : held.notifications > parts.count + 1
         // Answers of the database are under way for a moment.
-        witness.heldMore[process.place] = isMore ? (witness.heldMore[process.place] ?? 0) + 1 : 0
+        observations.heldMore[process.place] =
+          isMore ? (observations.heldMore[process.place] ?? 0) + 1 : 0
         expect(
-          .bounded, witness.heldMore[process.place] ?? 0 < 4,
+          .bounded, observations.heldMore[process.place] ?? 0 < 4,
           "\(isQuiet ? "nothing is to be done for \(Int(calm)) s" : "for 6 s"), and " + text)
       }
     }
@@ -364,8 +368,8 @@ extension Life {
   private static let idleCalls = 6
 
   private func hasUnseenStep(_ state: SimulatedDatabase.State) -> Bool {
-    witness.watchStep(state)
-    return witness.hasUnseenStep || witness.stepWatchers != nil
+    observations.watchStep(state)
+    return observations.hasUnseenStep || observations.stepWatchers != nil
   }
 
   // MARK: At the end
@@ -382,20 +386,20 @@ extension Life {
   private func judgeSends(_ state: SimulatedDatabase.State) {
     for line in ledger.sends.keys.sorted() {
       guard let send = ledger.sends[line], !send.isDoubtful,
-        !witness.deletedHubs.contains(send.hub)
+        !observations.deletedHubs.contains(send.hub)
       else { continue }
-      if send.cancelledAt != nil, !witness.hasSkippedDays,
+      if send.cancelledAt != nil, !observations.hasSkippedDays,
         let what = plan.lines.first(where: { $0.id == line }), Self.due(what) < world.seconds
       {
         expect(
           .cancelledIsSilent,
-          !witness.pushes.keys.contains { $0.line == line } || witness.lost.contains(line)
-            || witness.hasGoneBack,
+          !observations.pushes.keys.contains { $0.line == line } || observations.lost.contains(line)
+            || observations.hasGoneBack,
           "\(line) was cancelled before it was due, and was sent")
       }
-      if send.abortedAt != nil, witness.openAborts.contains(line) {
+      if send.abortedAt != nil, observations.openAborts.contains(line) {
         expect(
-          .abortedIsSilent, !witness.lateAborts.contains(line) || witness.hasGoneBack,
+          .abortedIsSilent, !observations.lateAborts.contains(line) || observations.hasGoneBack,
           "\(line) is sent, and was aborted at \(Int(send.abortedAt ?? 0)) s")
       }
       for id in send.ids {
@@ -413,17 +417,17 @@ extension Life {
             }.joined(separator: "; "))
       }
     }
-    for number in witness.notifications.keys.sorted() {
-      guard let seen = witness.notifications[number], seen.owedSince != nil,
+    for number in observations.notifications.keys.sorted() {
+      guard let seen = observations.notifications[number], seen.owedSince != nil,
         let row = state.notifications[number: number], row.record.id == seen.id,
-        row.record.state.isFinal, seen.since > witness.wentBackAt ?? -1
+        row.record.state.isFinal, seen.since > observations.wentBackAt ?? -1
       else { continue }
       judge(seen, row, state)
     }
   }
 
   private func judge(
-    _ seen: Witness.Notification, _ row: NotificationRow, _ state: SimulatedDatabase.State
+    _ seen: Observations.Notification, _ row: NotificationRow, _ state: SimulatedDatabase.State
   ) {
     let counts = row.record().counts
     let total = counts.values.reduce(0, +)
@@ -433,7 +437,7 @@ extension Life {
     expect(
       .bounded, row.parts.allSatisfy(\.retries.isEmpty), "\(seen.line) is done and has retries left"
     )
-    let pushes = witness.pushes.filter { $0.key.line == seen.line }
+    let pushes = observations.pushes.filter { $0.key.line == seen.line }
     let sent = Set(pushes.keys.map(\.handle))
     let successes = counts.reduce(0) { $0 + ($1.key.outcome == .success ? $1.value : 0) }
     let taken = pushes.values.reduce(0) { $0 + $1.values.reduce(0, +) }
@@ -459,7 +463,7 @@ extension Life {
     for (registration, member) in seen.audience.sorted(by: { $0.key < $1.key }) {
       // After a move to another server nobody knows whether a handle was shared before a send.
       guard let now = state.registrations[number: registration], now.etag == member.etag,
-        now.handle == member.handle, !witness.hasMoved || now.sharedSince == nil
+        now.handle == member.handle, !observations.hasMoved || now.sharedSince == nil
       else {
         isUnchanged = false
         continue
@@ -502,7 +506,7 @@ extension Life {
       else { continue }
       let handle = Names.handle(known.handle)
       let mayGo =
-        services.dead.contains(handle) || witness.isSlandered
+        services.dead.contains(handle) || observations.isSlandered
         || ledger.replacements[known.handle] != nil
       let found = state.registrations.contains {
         $0.hub == hub && $0.id(database.coding) == known.id
@@ -514,7 +518,7 @@ extension Life {
   }
 
   private func judge(
-    _ place: Ledger.DevicePlace, _ told: Ledger.Device, _ row: InstallationRow?,
+    _ place: Ledger.DeviceKey, _ told: Ledger.Device, _ row: InstallationRow?,
     _ state: SimulatedDatabase.State
   ) {
     let what = "device \(place.device) of hub \(place.hub)"
@@ -536,7 +540,7 @@ extension Life {
       user.map { $0 > 0 } ?? false ? .erased : .durable, told.user.allows(user),
       "\(what) is of user \(user.map { "\($0)" } ?? "none"), and may be of \(told.user.possible)")
     guard let row, let handle = mayHave.count == 1 ? mayHave.first ?? nil : nil,
-      !services.dead.contains(Names.handle(handle)), !witness.isSlandered,
+      !services.dead.contains(Names.handle(handle)), !observations.isSlandered,
       ledger.replacements.isEmpty
     else { return }
     expect(
@@ -552,8 +556,9 @@ extension Life {
       .bounded, living <= 2 * machines.count,
       "there are \(living) nodes, and \(machines.count) have begun")
     expect(
-      .bounded, state.keys.count <= witness.accepted,
-      "there are \(state.keys.count) keys, and \(witness.accepted) notifications were accepted")
+      .bounded, state.keys.count <= observations.accepted,
+      "there are \(state.keys.count) keys, and \(observations.accepted) notifications were accepted"
+    )
     judgeErased(state)
     for hub in state.hubs {
       let rows = state.statistics[.init(hub: hub.id, id: .hour)] ?? Table()
@@ -566,7 +571,7 @@ extension Life {
         for (key, count) in row.record().counts { counted[key.outcome, default: 0] += count }
       }
       // What was sent to an erased user alone is counted, and not kept.
-      let isKept = Int(hub.name.dropFirst(3)).map { !witness.erasedHubs.contains($0) } ?? true
+      let isKept = Int(hub.name.dropFirst(3)).map { !observations.erasedHubs.contains($0) } ?? true
       for outcome in Set(noted.keys).union(counted.keys).sorted(by: { $0.rawValue < $1.rawValue }) {
         let (one, other) = (noted[outcome] ?? 0, counted[outcome] ?? 0)
         expect(
@@ -582,10 +587,10 @@ extension Life {
     let orphans =
       state.registrations.map(\.installation).filter { $0 != 0 && !devices.contains($0) }
       + state.removed.map(\.row.installation).filter { $0 != 0 && !devices.contains($0) }
-    if !witness.erasedHubs.isEmpty {
+    if !observations.erasedHubs.isEmpty {
       expect(.erased, orphans.isEmpty, "there are registrations of devices that are gone")
     }
-    guard !witness.deletedHubs.isEmpty else { return }
+    guard !observations.deletedHubs.isEmpty else { return }
     let hubs = Set(state.hubs.map(\.id))
     let left = [
       "devices": state.installations.map(\.hub), "registrations": state.registrations.map(\.hub),

@@ -1,5 +1,5 @@
 /// Makes a plan shorter, as long as living it breaks the same promise: delta debugging (ddmin) over
-/// its lines, then faults that last less, fewer nodes, and measures as they usually are.
+/// its lines, then faults that last less, fewer nodes, and parameters with their defaults.
 package struct Shrinker {
   /// The most lives that it takes.
   package static let mostLives = 2_000
@@ -32,7 +32,7 @@ package struct Shrinker {
       before = plan
       leaveOutLines()
       lessenNodes()
-      takeUsualMeasures()
+      takeDefaultParameters()
       shortenFaults()
     } while plan != before && !isSpent
     return true
@@ -71,18 +71,19 @@ package struct Shrinker {
 
   private mutating func lessenNodes() {
     var nodes = 1
-    while nodes < plan[.nodes], !takes({ $0.measures[.nodes] = nodes }) { nodes += 1 }
+    while nodes < plan[.nodes], !takes({ $0.parameters[.nodes] = nodes }) { nodes += 1 }
   }
 
-  private mutating func takeUsualMeasures() {
-    _ = takes { $0.measures[.order] = World.Order.firstInFirstOut.rawValue }
-    for measure in Plan.Measure.allCases
-    where measure != .order && measure != .nodes && plan[measure] != measure.usual {
-      _ = takes { $0.measures[measure] = nil }
+  private mutating func takeDefaultParameters() {
+    _ = takes { $0.parameters[.order] = World.Order.firstInFirstOut.rawValue }
+    for parameter in Plan.Parameter.allCases
+    where parameter != .order && parameter != .nodes && plan[parameter] != parameter.defaultValue {
+      _ = takes { $0.parameters[parameter] = nil }
     }
     // Lines and values that have no effect.
-    for measure in Plan.Measure.allCases where plan.measures[measure] == measure.usual {
-      plan.measures[measure] = nil
+    for parameter in Plan.Parameter.allCases
+    where plan.parameters[parameter] == parameter.defaultValue {
+      plan.parameters[parameter] = nil
     }
   }
 

@@ -84,7 +84,7 @@ package struct TimeLine: CustomStringConvertible {
     return call.hasPrefix("clear") || ["beat", "exchange", "join"].contains(call)
   }
 
-  private func column(of place: Place, in life: Life) -> Column {
+  private func column(of place: ProcessID, in life: Life) -> Column {
     if place == World.database { return .database }
     return life.machines[place].map { .machine($0) } ?? .clients
   }

@@ -5,7 +5,7 @@ struct EventQueue {
     /// True time in nanoseconds.
     let at: Int64
     let number: Int
-    let place: Place
+    let place: ProcessID
     let run: () -> Void
   }
 

@@ -44,7 +44,7 @@ package final class MachineClock: @unchecked Sendable {  // owner: the world's t
   }
 
   /// The clock as a process that starts now has it.
-  package func clock(of place: Place) -> HubClock {
+  package func clock(of place: ProcessID) -> HubClock {
     let (wall, began) = (date, elapsed)
     return HubClock(
       now: { [self] in date },

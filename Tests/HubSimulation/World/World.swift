@@ -1,7 +1,7 @@
 package import Foundation
 
 /// The number of a process, or ``clients``, to which the world's own events belong.
-package typealias Place = Int
+package typealias ProcessID = Int
 
 /// A world of one thread: virtual time, and tasks in an order that a seed decides.
 ///
@@ -10,9 +10,9 @@ package typealias Place = Int
 /// belongs to the place whose code made it ready, and that is the place of the job or event that ran
 /// then: so no code of one place may resume another's task but by an event (``after(_:at:_:)``).
 package final class World: @unchecked Sendable {  // owner: the one thread of the simulator
-  package static let clients: Place = -1
+  package static let clients: ProcessID = -1
   /// Lines about the database stand in the history under this number; no code runs there.
-  package static let database: Place = -2
+  package static let database: ProcessID = -2
 
   /// The rule by which the next ready job is chosen.
   package enum Order: Int, CaseIterable, Sendable {
@@ -32,7 +32,7 @@ package final class World: @unchecked Sendable {  // owner: the one thread of th
 
   private struct Ready {
     let number: Int
-    let place: Place
+    let place: ProcessID
     let job: UnownedJob
   }
 
@@ -46,21 +46,22 @@ package final class World: @unchecked Sendable {  // owner: the one thread of th
   package private(set) var isClosing = false
   package private(set) var trips: [String] = []
   /// Lines of the time line; kept only if ``isTelling``.
-  package private(set) var history: [(at: Int64, place: Place, line: String)] = []
+  package private(set) var history: [(at: Int64, place: ProcessID, line: String)] = []
   package let isTelling: Bool
   /// The digest after each step, and how long the history was then; kept only where ``isTelling``.
   package private(set) var trail: [(digest: UInt64, told: Int)] = []
 
   private let order: Order
-  private var draw: Draw
+  private var draw: RandomStream
   private var ready: [Ready] = []
   private var readyCount = 0
   private var starved: (number: Int, until: Int)?
   private var events = EventQueue()
   private var eventCount = 0
-  private var parked: [Place: [Ready]] = [:]
-  private var sleepers: [Int: (place: Place, continuation: CheckedContinuation<Void, any Error>)] =
-    [:]
+  private var parked: [ProcessID: [Ready]] = [:]
+  private var sleepers:
+    [Int: (place: ProcessID, continuation: CheckedContinuation<Void, any Error>)] =
+      [:]
   private var stepsThisSecond = 0
 
   /// More in one second of virtual time is a life that does not end.
@@ -69,7 +70,7 @@ package final class World: @unchecked Sendable {  // owner: the one thread of th
   private static let mostStepsOfALife = 5_000_000
 
   package init(seed: UInt64, order: Order, isTelling: Bool = false) {
-    draw = Draw(seed, UInt64(keyOf: "order"))
+    draw = RandomStream(seed, UInt64(keyOf: "order"))
     self.order = order
     self.isTelling = isTelling
   }
@@ -82,7 +83,7 @@ package final class World: @unchecked Sendable {  // owner: the one thread of th
   // MARK: Events
 
   /// Runs something on behalf of a place once so many seconds have passed.
-  package func after(_ seconds: Double, at place: Place, _ run: @escaping () -> Void) {
+  package func after(_ seconds: Double, at place: ProcessID, _ run: @escaping () -> Void) {
     eventCount += 1
     events.insert(
       .init(
@@ -101,7 +102,7 @@ package final class World: @unchecked Sendable {  // owner: the one thread of th
   /// - Parameter left: Seconds of true time until the sleeper is due, asked again when they are over;
   ///   0 when it is: the clock may have stood still.
   /// - Throws: `CancellationError`, at the end of a life as well.
-  package func sleep(at place: Place, _ left: @escaping () -> Double) async throws {
+  package func sleep(at place: ProcessID, _ left: @escaping () -> Double) async throws {
     eventCount += 1
     let number = eventCount
     try await withTaskCancellationHandler {
@@ -118,7 +119,7 @@ package final class World: @unchecked Sendable {  // owner: the one thread of th
     }
   }
 
-  private func awaken(_ number: Int, at place: Place, _ left: @escaping () -> Double) {
+  private func awaken(_ number: Int, at place: ProcessID, _ left: @escaping () -> Double) {
     after(left(), at: place) { [unowned self] in
       guard sleepers[number] != nil else { return }
       // A nanosecond is what rounding loses.
@@ -128,21 +129,21 @@ package final class World: @unchecked Sendable {  // owner: the one thread of th
   }
 
   /// Sleepers of a place: its timers.
-  package func sleeperCount(of place: Place) -> Int {
+  package func sleeperCount(of place: ProcessID) -> Int {
     sleepers.values.reduce(0) { $0 + ($1.place == place ? 1 : 0) }
   }
 
   // MARK: Places that stand still
 
   /// Keeps the jobs of a place from running, as a stopped process; its timers fire into its queue.
-  package func pause(_ place: Place) { if parked[place] == nil { parked[place] = [] } }
+  package func pause(_ place: ProcessID) { if parked[place] == nil { parked[place] = [] } }
 
-  package func resume(_ place: Place) {
+  package func resume(_ place: ProcessID) {
     guard let jobs = parked.removeValue(forKey: place) else { return }
     ready += jobs
   }
 
-  package func isPaused(_ place: Place) -> Bool { parked[place] != nil }
+  package func isPaused(_ place: ProcessID) -> Bool { parked[place] != nil }
 
   // MARK: Running
 
@@ -246,7 +247,7 @@ package final class World: @unchecked Sendable {  // owner: the one thread of th
   private func mix(_ value: UInt64) { digest = (digest ^ value) &* 0x100_0000_01B3 }
 
   /// Adds a happening to the digest, and to the history where that is told.
-  package func note(_ line: @autoclosure () -> String, at place: Place = World.clients) {
+  package func note(_ line: @autoclosure () -> String, at place: ProcessID = World.clients) {
     guard !isClosing else { return }
     let line = line()
     for byte in line.utf8 { mix(UInt64(byte)) }
@@ -255,7 +256,7 @@ package final class World: @unchecked Sendable {  // owner: the one thread of th
   }
 
   /// Adds to the history what readers want to see and the digest need not have.
-  package func tell(_ line: @autoclosure () -> String, at place: Place) {
+  package func tell(_ line: @autoclosure () -> String, at place: ProcessID) {
     if isTelling, !isClosing { history.append((now, place, line())) }
   }
 

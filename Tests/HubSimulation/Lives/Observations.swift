@@ -3,7 +3,7 @@ import HubCore
 import NotificationHubs
 
 /// Observations of the database and the push services during a life, beside what clients know.
-struct Witness {
+struct Observations {
   struct Notification {
     let number: Int64
     let id: NotificationID
@@ -35,7 +35,7 @@ struct Witness {
     let etag: Int64
   }
 
-  struct PushPlace: Hashable {
+  struct PushKey: Hashable {
     let line: Int
     let handle: String
   }
@@ -46,8 +46,8 @@ struct Witness {
   var open: [Int64] = []
   var lastNumber: Int64 = 0
   /// The pushes to a handle for a line of the plan, with the number of each.
-  var pushes: [PushPlace: [String: Int]] = [:]
-  var pushPlaces: [String: PushPlace] = [:]
+  var pushes: [PushKey: [String: Int]] = [:]
+  var pushKeys: [String: PushKey] = [:]
   /// Number of pushes whose answer was lost; others of the same connection may be lost with them.
   var unheard: [SimulatedService: Int] = [:]
   /// Lines that were aborted while there was something to send, and those of them that were sent on.
@@ -77,7 +77,7 @@ struct Witness {
   /// Machines whose time of day was set by a minute or more; -1 is the database's.
   var stepped: Set<Int> = []
   /// Processes that have begun when the database's time of day was wrong, and know no other.
-  var hadWrongDatabase: Set<Place> = []
+  var hadWrongDatabase: Set<ProcessID> = []
   /// When a hub's credentials have last changed, or a hub came or went.
   private var turnedAt = -Double.infinity
   private var turnsUnderWay = 0
@@ -89,10 +89,10 @@ struct Witness {
   /// How many notifications were accepted, those included that the database has no more.
   var accepted = 0
   /// How often in a row a process held more than there is to do.
-  var heldMore: [Place: Int] = [:]
+  var heldMore: [ProcessID: Int] = [:]
   /// When, and by which process, the only hub's credential for a service was last set right; none
   /// once somebody begins to change it.
-  var righted: [SimulatedService: (at: Double, by: Place)] = [:]
+  var righted: [SimulatedService: (at: Double, by: ProcessID)] = [:]
   /// Since when nothing has been asked for and nothing is to be delivered, in seconds.
   var quietSince: Double?
   /// A push service has called living handles dead.

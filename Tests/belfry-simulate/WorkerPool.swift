@@ -4,7 +4,7 @@ import Synchronization
 
 /// A run: children that live seeds side by side, in blocks of which each takes the next, so that
 /// what was lived is always the first so many seeds.
-final class Crew: Sendable {
+final class WorkerPool: Sendable {
   private struct State {
     var next: UInt64
     var left: Int

@@ -1,5 +1,5 @@
 /// The values that a reader may find, as the acknowledgements to its writers tell.
-struct Told<Value: Hashable & Sendable>: Sendable {
+struct Acknowledged<Value: Hashable & Sendable>: Sendable {
   private struct Write: Sendable {
     let value: Value
     /// In seconds; `end` is the moment of its answer.

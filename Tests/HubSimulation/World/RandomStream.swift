@@ -1,5 +1,5 @@
 /// A stream of draws that one number decides (splitmix64).
-package struct Draw: RandomNumberGenerator, Sendable {
+package struct RandomStream: RandomNumberGenerator, Sendable {
   private var state: UInt64
 
   package init(_ seed: UInt64) { state = seed }
@@ -53,7 +53,7 @@ package struct Draw: RandomNumberGenerator, Sendable {
 }
 
 extension UInt64 {
-  /// Key of a stream of ``Draw`` for a name: the same in each process, as a hash value is not.
+  /// Key of a stream of ``RandomStream`` for a name: the same in each process, as a hash value is not.
   package init(keyOf name: String) {
     self = name.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
   }
