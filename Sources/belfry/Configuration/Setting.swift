@@ -100,35 +100,35 @@ extension Setting {
   static let database = Setting(
     key: "database", kind: .text, standard: nil, placeholder: "URL",
     help:
-      "a PostgreSQL database in place of a file: postgresql://user@host/database; all servers that "
-      + "name it are one hub. Its password belongs into BELFRY_DATABASE, PGPASSWORD or the file of "
-      + "PGPASSFILE")
+      "a PostgreSQL database instead of a file: postgresql://user@host/database; all servers with "
+      + "the same database form one hub. Put its password into BELFRY_DATABASE, PGPASSWORD or the "
+      + "file of PGPASSFILE")
   static let databaseSlots = Setting(
     key: "databaseSlots", kind: .integer(1...256), standard: "16", placeholder: "N",
     help:
-      "into how many parts a new PostgreSQL database cuts the devices, which is how many nodes can "
-      + "work on one broadcast: a power of two, fixed from then on")
+      "the number of parts that the devices in a new PostgreSQL database are divided into, which "
+      + "is how many nodes can work on one broadcast: a power of two, fixed from then on")
   static let databaseLease = Setting(
     key: "databaseLease", kind: .integer(2...60), standard: "\(Int(usual.databaseLease))",
     placeholder: "SECONDS",
     help:
-      "for tests: after so long without a heartbeat in the PostgreSQL database other nodes take this "
-      + "one's work; 10 is what the documentation promises")
+      "for tests: after so long without a heartbeat in the PostgreSQL database other nodes take "
+      + "over this one's work; the documentation assumes 10")
   static let upgradeCopy = Setting(
     key: "upgradeCopy", kind: .choice(["on", "off"]), standard: "on", placeholder: "WORD",
     help:
-      "off keeps no copy of a database in a file when a newer belfry brings it up to date, which "
-      + "takes twice its length of free disk")
+      "off makes no copy of a database file before a newer belfry upgrades it; with a copy that "
+      + "takes free disk of twice the file's size")
   static let namespace = Setting(
     key: "namespace", kind: .text, standard: nil, placeholder: "NAME",
     help: "the namespace's name, if not the first part of the host that clients use")
   static let publicNames = Setting(
     key: "publicNames", kind: .list, standard: nil, placeholder: "HOST,…",
-    help: "host names that clients use when a proxy stands in front; tokens may be made for them")
+    help: "host names that clients use to reach a proxy in front; tokens for them are accepted")
   static let publicScheme = Setting(
     key: "publicScheme", kind: .choice(["http", "https"]), standard: nil, placeholder: "WORD",
-    help: "what addresses in replies begin with: https where a proxy in front speaks TLS; without "
-      + "it, as the request came")
+    help: "the scheme of URLs in replies: https if a proxy in front speaks TLS; the default is "
+      + "that of the request")
   static let masterKey = Setting(
     key: "masterKey", kind: .text, standard: nil, placeholder: "BASE64",
     help: "32 bytes that seal secrets at rest (while they are replaced: the new key, a comma, the "
@@ -136,7 +136,7 @@ extension Setting {
     isSecret: true)
   static let trust = Setting(
     key: "trust", kind: .list, standard: nil, placeholder: "FILE,…",
-    help: "PEM files of certificate authorities trusted beside the system's, when the hub calls "
+    help: "PEM files of certificate authorities to trust besides the system's when the hub calls "
       + "a push service or the OpenID provider")
   static let channelHosts = Setting(
     key: "channelHosts", kind: .list, standard: nil, placeholder: "HOST,…",
@@ -150,8 +150,8 @@ extension Setting {
       + "these may also be in a private network, which no other may")
   static let pushConnections = Setting(
     key: "pushConnections", kind: .integer(1...1024), standard: nil, placeholder: "N",
-    help: "the most connections of one credential to WNS, ADM, Baidu or Xiaomi at a time; without "
-      + "it 64, 50, 32 and 32")
+    help: "the maximum number of connections of one credential to WNS, ADM, Baidu or Xiaomi; the "
+      + "defaults are 64, 50, 32 and 32")
   static let migrateGCM = Setting(
     key: "migrateGcm", kind: .flag, standard: "false", placeholder: "",
     help: "reach devices that registered for GCM, which has ended, through the hub's FCM v1 "
@@ -162,10 +162,10 @@ extension Setting {
   static let jobHosts = Setting(
     key: "jobHosts", kind: .list, standard: nil, placeholder: "HOST,…",
     help: "hosts that import and export jobs may fetch from and write to: host, host:port or "
-      + "*.suffix, such as *.blob.core.windows.net; without it none")
+      + "*.suffix, such as *.blob.core.windows.net; the default is none")
   static let jobDirectory = Setting(
     key: "jobDirectory", kind: .text, standard: nil, placeholder: "DIR",
-    help: "the directory in which the file: URIs of import and export jobs must lie; without it "
+    help: "the directory that file: URIs of import and export jobs must point into; without it "
       + "they are refused")
   static let portal = Setting(
     key: "portal", kind: .choice(["on", "off"]), standard: "on", placeholder: "WORD",
@@ -173,7 +173,7 @@ extension Setting {
   static let bodyLimit = Setting(
     key: "bodyLimit", kind: .integer(1024...16_777_216), standard: "\(usual.bodyLimit)",
     placeholder: "BYTES",
-    help: "the longest request body; longer ones get 413")
+    help: "the maximum size of a request body; larger ones get 413")
   static let compatibility = Setting(
     key: "compatibility", kind: .choice(Compatibility.allCases.map(\.rawValue)),
     standard: usual.compatibility.rawValue, placeholder: "WORD",
@@ -183,31 +183,31 @@ extension Setting {
   static let connectionLimit = Setting(
     key: "connectionLimit", kind: .integer(1...1_000_000), standard: "\(usual.connectionLimit)",
     placeholder: "N",
-    help: "the most client connections at a time, over HTTP and HTTPS together; for one more, idle "
-      + "ones and half requests make room")
+    help: "the maximum number of client connections, over HTTP and HTTPS together; for one more, "
+      + "idle connections and incomplete requests are closed")
   static let connectionsPerAddress = Setting(
     key: "connectionsPerAddress", kind: .integer(0...1_000_000),
     standard: "\(usual.connectionsPerAddress)", placeholder: "N",
-    help: "the most connections of one client address at a time, this machine's own excepted; "
+    help: "the maximum number of connections of one client address, except this machine's own; "
       + "0 is a quarter of connectionLimit")
   static let trustedProxies = Setting(
     key: "trustedProxies", kind: .list, standard: nil, placeholder: "CIDR,…",
     help:
-      "addresses and networks of proxies, such as 10.0.0.0/8, whose X-Forwarded-For says who the "
-      + "client is; from others the header is not looked at")
+      "addresses and networks of proxies, such as 10.0.0.0/8, whose X-Forwarded-For names the "
+      + "client; from others the header is ignored")
   static let http2Connections = Setting(
     key: "http2Connections", kind: .integer(1...64), standard: "\(usual.http2Connections)",
     placeholder: "N",
-    help: "the most connections to a push service with HTTP/2, such as APNs, under one credential; "
-      + "it begins with one and opens more while the service's limit on pushes under way is what "
-      + "holds back")
+    help: "the maximum number of connections to a push service with HTTP/2, such as APNs, under "
+      + "one credential; the hub starts with one and opens more while the service's limit on "
+      + "concurrent pushes is the bottleneck")
   static let requestTimeout = Setting(
     key: "requestTimeout", kind: .integer(1...3600),
     standard: "\(usual.requestTimeout.components.seconds)", placeholder: "SECONDS",
     help: "how long a client may take to send one request")
   static let shutdownTimeout = Setting(
     key: "shutdownTimeout", kind: .integer(0...3600), standard: "20", placeholder: "SECONDS",
-    help: "how long work in flight may take to finish after SIGTERM")
+    help: "how long requests and pages in flight may take to finish after SIGTERM")
 
   static let keepOutcomes = Setting(
     key: "keepOutcomes", kind: .choice(OutcomeKeeping.allCases.map(\.rawValue)),
@@ -222,87 +222,89 @@ extension Setting {
     key: "keepOutcomesLimit", kind: .integer(0...1_000_000_000),
     standard: "\(usual.outcomeRetention.limit)",
     placeholder: "N",
-    help: "how many are kept (some 100 bytes each); those of the oldest notifications go first")
+    help: "how many are kept (some 100 bytes each); those of the oldest notifications are deleted "
+      + "first")
 
   static let tagsPerInstallation = Setting(
     key: "tagsPerInstallation", kind: .integer(1...100_000), standard: nil, placeholder: "N",
-    help: "the most different tags of one installation, its templates and tiles included; a device "
-      + "with more gets 400. Without it 120, with --compatibility strict 60")
+    help: "the maximum number of different tags of one installation, including its templates and "
+      + "tiles; a device with more gets 400. The default is 120, with --compatibility strict 60")
   static let tagsPerHub = Setting(
     key: "tagsPerHub", kind: .integer(1...1_000_000_000), standard: "\(usual.storage.tagsPerHub)",
     placeholder: "N",
-    help: "the most different tags that one hub may have; a device with one more gets 403")
+    help: "the maximum number of different tags in one hub; a device with a new one gets 403")
   static let templatesPerHub = Setting(
     key: "templatesPerHub", kind: .integer(1...1_000_000_000),
     standard: "\(usual.storage.templatesPerHub)",
     placeholder: "N",
-    help: "the most different templates that one hub may have; a device with one more gets 403")
+    help: "the maximum number of different templates in one hub; a device with a new one gets 403")
 
   static let keepNotificationsDays = Setting(
     key: "keepNotificationsDays", kind: .integer(0...3650),
     standard: days(usual.notificationRetention ?? 0), placeholder: "DAYS",
     help: "how long a notification is kept after its end, with its payload and counts; 0 keeps it "
-      + "for ever")
+      + "forever")
 
   static let keepActivityDays = Setting(
     key: "keepActivityDays", kind: .integer(0...3650),
     standard: days(usual.activityRetention.lifetime ?? 0), placeholder: "DAYS",
     help:
-      "how long the activity log is kept: who has changed or sent what; 0 keeps it for ever, up "
+      "how long the activity log is kept: who has changed or sent what; 0 keeps it forever, up "
       + "to keepActivityLimit")
   static let keepActivityLimit = Setting(
     key: "keepActivityLimit", kind: .integer(0...1_000_000_000),
     standard: "\(usual.activityRetention.limit)",
     placeholder: "N",
-    help: "how many lines of it are kept (some 250 bytes each); the hub with the most makes room")
+    help: "how many of its lines are kept (some 250 bytes each); those of the hub with the most "
+      + "are deleted first")
 
   static let operators = Setting(
     key: "operators", kind: .text, standard: nil, placeholder: "FILE",
     help:
-      "who may sign in at the portal, as `belfry operator add` writes it; without it the file "
-      + "operators in the data directory")
+      "the file with the operators of the portal, as `belfry operator add` writes it; the default "
+      + "is the file operators in the data directory")
   static let operatorIdleMinutes = Setting(
     key: "operatorIdleMinutes", kind: .integer(1...1440), standard: "30", placeholder: "N",
-    help: "after so many minutes without a request an operator has to sign in again; in any case "
+    help: "minutes without a request after which an operator has to sign in again; in any case "
       + "after twelve hours")
 
   static let oidcIssuer = Setting(
     key: "oidcIssuer", kind: .text, standard: nil, placeholder: "URL",
-    help: "the OpenID provider at which operators may sign in, exactly as it writes its issuer; it "
-      + "must let sign-ins return to https://HOST/$portal/oidc/callback")
+    help: "the OpenID provider where operators may sign in, exactly as it writes its issuer; it "
+      + "must allow sign-ins to return to https://HOST/$portal/oidc/callback")
   static let oidcClient = Setting(
     key: "oidcClient", kind: .text, standard: nil, placeholder: "ID",
-    help: "the client id that it knows this server by")
+    help: "this server's client id at the OpenID provider")
   static let oidcSecretFile = Setting(
     key: "oidcSecretFile", kind: .text, standard: nil, placeholder: "FILE",
-    help: "the file with the client's secret; without it the provider has to take a public client")
+    help: "the file with the client's secret; without it the provider must accept a public client")
   static let oidcName = Setting(
     key: "oidcName", kind: .text, standard: nil, placeholder: "TEXT",
-    help: "what people call the provider, for the button of the portal")
+    help: "the provider's name on the sign-in button of the portal")
 
   static let deadHandlePercent = Setting(
     key: "deadHandlePercent", kind: .integer(1...100),
     standard: "\(Int((usual.deadHandleShare * 100).rounded()))", placeholder: "N",
-    help: "of a push service's latest answers, how many may call a handle dead before none is "
-      + "removed any more; 100 never stops")
+    help: "the percentage of a push service's latest answers that may report dead handles before "
+      + "the hub stops removing devices; 100 never stops")
 
   static let logFormat = Setting(
     key: "logFormat", kind: .choice(LogFormat.allCases.map(\.rawValue)),
     standard: LogFormat.text.rawValue, placeholder: "WORD",
-    help: "how events are written to standard error, one a line: text or json")
+    help: "the format of events on standard error, one a line: text or json")
   static let logLevel = Setting(
     key: "logLevel", kind: .choice(LogLevel.allCases.map(\.rawValue)),
     standard: LogLevel.info.rawValue, placeholder: "WORD",
-    help: "the least that is written: debug (every request), info, warning or error")
+    help: "the lowest level that is logged: debug (every request), info, warning or error")
   static let metricsPort = Setting(
     key: "metricsPort", kind: .integer(0...65535), standard: nil, placeholder: "N",
-    help: "a TCP port of its own for /metrics; 0 picks a free one; without it there is none")
+    help: "a separate TCP port for /metrics; 0 picks a free one; the default is none")
   static let metricsAddress = Setting(
     key: "metricsAddress", kind: .text, standard: usual.metricsAddress, placeholder: "IP",
     help: "the address of that port")
   static let metricsToken = Setting(
     key: "metricsToken", kind: .text, standard: nil, placeholder: "TEXT",
-    help: "anyone who shows this as a bearer token may read /metrics, on the hub's own port too",
+    help: "anyone who presents this as a bearer token may read /metrics, also on the hub's port",
     isSecret: true)
 
   static let tlsPort = Setting(
@@ -310,14 +312,14 @@ extension Setting {
     help: "the TCP port for HTTPS, once it has a certificate; 0 picks a free one")
   static let tlsCertificate = Setting(
     key: "tlsCertificate", kind: .text, standard: nil, placeholder: "FILE",
-    help: "PEM of the certificate for HTTPS, its issuers behind it; taken up again when it changes")
+    help: "PEM of the certificate for HTTPS, followed by its issuers; reloaded when it changes")
   static let tlsKey = Setting(
     key: "tlsKey", kind: .text, standard: nil, placeholder: "FILE",
     help: "PEM of the certificate's private key, without a password")
   static let tlsSelfSigned = Setting(
     key: "tlsSelfSigned", kind: .flag, standard: "false", placeholder: "",
-    help: "serve HTTPS with a certificate of an authority of its own; clients trust tls-ca.pem in "
-      + "the data directory")
+    help: "serve HTTPS with a certificate of the server's own authority; clients must trust "
+      + "tls-ca.pem in the data directory")
 
   /// Every setting of the server, in the order of the documentation.
   static let all: [Setting] = [
