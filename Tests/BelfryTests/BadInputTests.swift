@@ -26,9 +26,9 @@ extension CommandLineSuite {
         (["hub", "create"], "NAME is missing"),
         (["up", "--prot", "0"], "did you mean '--port'?"),
         (["up", "--port", "70000"], "from 0 to 65535"),
-        (["up", "--port"], "--port wants a value"),
+        (["up", "--port"], "--port needs a value"),
         (["send", "--tags", "a"], "say what to send"),
-        (["send", "--template", "message=x"], "say to whom"),
+        (["send", "--template", "message=x"], "name the recipients"),
         (["send", "--template", "=x", "--tags", "a"], "NAME=VALUE"),
         (["send", "--template", "m=x", "--tags", "a &&"], "--tags"),
         (["send", "--template", "m=x", "--broadcast"], "which hub?"),
@@ -36,39 +36,66 @@ extension CommandLineSuite {
         (["send", "--template", "m=x", "--handle", "0A"], "--apns FILE"),
         (["send", "--apns", "{}", "--handle", "0A", "--at", "+1m"], "not with handles"),
         (["send", "--apns", "{}", "--handles", "[]"], "has no handle"),
-        (["send", "--apns", "{}", "--broadcast", "--at", "soon"], "--at wants a time"),
+        (["send", "--apns", "{}", "--broadcast", "--at", "soon"], "--at must be a time"),
         (["send", "--apns", "{}", "--broadcast", "--test", "--wait"], "waits by itself"),
         (
           ["send", "--apns", #"{"aps":{"alert":}}"#, "--broadcast"],
-          "--apns is no JSON: a JSON value is expected in line 1, column 17"
+          "--apns is not valid JSON: a JSON value is expected in line 1, column 17"
         ),
         (
           ["send", "--properties", "{\"ä\": 1,\n  \"b\" 2}", "--broadcast"],
-          "--properties is no JSON: ':' is expected in line 2, column 7"
+          "--properties is not valid JSON: ':' is expected in line 2, column 7"
         ),
         (
           ["installation", "put", "{\"a\":}"],
-          "is no JSON: a JSON value is expected in line 1, column 6"
+          "is not valid JSON: a JSON value is expected in line 1, column 6"
         ),
         (["installation", "patch", "i", "[{\"op\":]"], "in line 1, column 8"),
         (["send", "--wns", "door open", "--broadcast"], "--raw sends the value itself"),
         (["send", "--apns", "{}", "--raw", "--broadcast"], "--raw goes with --wns"),
-        (["send", "--apns", #"{"alert":"x"}"#, "--broadcast"], "wants an object with 'aps'"),
-        (["send", "--fcm", #"{"data":{}}"#, "--broadcast"], "wants an object with 'message'"),
+        (["send", "--apns", #"{"alert":"x"}"#, "--broadcast"], "must be an object with 'aps'"),
+        (["send", "--fcm", #"{"data":{}}"#, "--broadcast"], "must be an object with 'message'"),
         (["send", "--template", "m=x", "--raw", "--broadcast"], "--raw goes with"),
-        (["backend", "--token-lifetime", "30"], "--token-lifetime wants a time from 1m to 1d"),
+        (["backend", "--token-lifetime", "30"], "--token-lifetime must be a time from 1m to 1d"),
         (["notification", "cancel"], "ID is missing"),
-        (["config", "--compatibility", "loose"], "wants strict or extended"),
-        (["policy", "create", "p", "--rights", "Fly"], "Listen, Send and Manage"),
+        (["config", "--compatibility", "loose"], "must be strict or extended"),
+        (["policy", "create", "p", "--rights", "Fly"], "the rights are Listen, Send and Manage"),
+        (["send", "--properties", "[]", "--broadcast"], "--properties must be a JSON object"),
+        (
+          ["send", "--apns", #"{"aps":{}}"#, "--handles", #"["0A", "0B"]"#, "--dry-run"],
+          "--dry-run takes one handle or an audience, not a batch"
+        ),
+        (["installation", "put"], "give the installation as JSON, or with --handle"),
+        (["registration", "put"], "give the registration as XML, or with --handle"),
+        (["installation", "list", "--expired", "no"], "--expired must be true or false"),
+        (["notification", "list", "--state", "Lost"], "'Lost' is not a state; the states are "),
+        (["notification", "devices", "1", "--outcome", "Lost"], "'Lost' is not an outcome"),
+        (["statistics", "--step", "90"], "--step must be a multiple of 60 seconds"),
+        (["sas", "--endpoint", "push"], "--endpoint must be an address with its scheme"),
+        (["health", "--url", "nowhere"], "--url must be an address such as"),
+        (["phone", "--secure"], "--secure needs the user who signs in: --user NAME"),
+        (["emulator", "--port", "9400"], "--port must be 0, which picks free ports"),
+        (["operator", "add", "ann", "--roles", "king"], "'king' is not a list of roles"),
+        (["operator", "add", "email:ann", "--roles", "*=viewer"], "'email:ann' is not a user"),
         (["credential", "set", "palm"], "not served by this version"),
         (["config", "extra"], "unexpected 'extra'"),
         (["up", "--hub", "1 x"], "is no name of a hub"),
-        (["up", "--topic", "a b"], "is no bundle id"),
+        (["up", "--topic", "a b"], "is not a bundle id"),
       ])
     func wrongWords(words: [String], complaint: String) async throws {
       let (code, _, errors) = try await BelfryProcess.run(words)
       #expect(code == 64)
       #expect(errors.contains(complaint), "\(errors)")
+    }
+
+    @Test("the overview says what an exit code means")
+    func exitCodes() async throws {
+      let (code, output, _) = try await BelfryProcess.run(["--help"])
+      #expect(code == 0)
+      let lines = output.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }
+      #expect(
+        lines.contains { $0.hasPrefix("64 ") && $0.contains("invalid arguments or configuration") })
+      #expect(lines.contains { $0.hasPrefix("70 ") && $0.hasSuffix("a defect in Belfry") })
     }
 
     @Test("every command explains itself", arguments: CommandTable.all.map { $0.help.words })
@@ -93,9 +120,9 @@ extension CommandLineSuite {
         ("{\n  // fine\n  \"port\": 1,\n  \"port\": 2\n}", "stands in line 3 already"),
         ("{\n\"hubs\": [\n{\"name\": 7}\n]}", "belfry.json:3: 'name'"),
         ("{\n\"hubs\": [\n{\"ttl\": 7}\n]}", "unknown key 'ttl'"),
-        ("{\n\"address\": [1]\n}", "belfry.json:2: 'address': wants"),
+        ("{\n\"address\": [1]\n}", "belfry.json:2: 'address': must be"),
         ("{ \"data\": \"x\" ", "belfry.json:1: ',' or '}' is wanted"),
-        ("[]", "wants objects, not a list"),
+        ("[]", "must be an object, not a list"),
         ("{\n\"hubs\": [{\n\"name\": \"1bad\"}]}", "belfry.json:3: 'name': '1bad' is no name"),
         ("{\n\"hubs\": [{\"name\": \"ok\"},\n{\"name\": \"OK\"}]}", "belfry.json:3: the hub 'OK'"),
         (
@@ -108,10 +135,10 @@ extension CommandLineSuite {
         ),
         ("{\n\"masterKey\": \"xx\"}", "belfry.json:2: 'masterKey'"),
         ("{\n\"trust\": [\"/nope.pem\"]}", "belfry.json:2: 'trust': /nope.pem"),
-        ("{\n\"address\": \"nope\"}", "belfry.json:2: 'address': wants an IP address"),
+        ("{\n\"address\": \"nope\"}", "belfry.json:2: 'address': must be an IP address"),
         (
           "{\"hubs\": [{\"name\": \"a\", \"policies\": [{\"name\": \"p\", \"rights\": [\"Fly\"]}]}]}",
-          "'Fly' is no right"
+          "'Fly' is not a right"
         ),
       ])
     func badConfiguration(text: String, complaint: String) async throws {

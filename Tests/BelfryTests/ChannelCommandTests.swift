@@ -92,15 +92,15 @@ extension CommandLineSuite {
       arguments: [
         (["create", "--storage", "all"], "--storage wants latest or none"),
         (["show"], "ID is missing"),
-        (["show", "x y"], "'x y' is no channel's id"),
+        (["show", "x y"], "'x y' is not a channel id"),
         (["send", "AAAA"], "say what to send"),
         (["send", "AAAA", "--state", "{}", "--apns", "{}"], "exclude each other"),
-        (["send", "AAAA", "--state", "{"], "--state is no JSON"),
+        (["send", "AAAA", "--state", "{"], "--state is not valid JSON"),
         (["send", "AAAA", "--state", "[]"], "must be a JSON object"),
         (["send", "AAAA", "--apns", "{}", "--end"], "--end goes with --state"),
         (["send", "AAAA", "--state", "{}", "--until", "soon"], "--until wants a time"),
-        (["send", "AAAA", "--state", "{}", "--priority", "7"], "--priority wants 10, 5 or 1"),
-        (["crate"], "wants one of"),
+        (["send", "AAAA", "--state", "{}", "--priority", "7"], "--priority must be 10, 5 or 1"),
+        (["crate"], "needs one of these"),
       ])
     func `words that make no sense are 64 and say why`(
       words: [String], reason: String

@@ -34,7 +34,7 @@ extension CommandLineSuite {
       #expect(
         try await run(["device", "search", "ABB1", "--json"]).contains(#""installationId":"b""#))
       let (nobody, _, word) = try await BelfryProcess.run(["device", "search", "ABD1"] + access)
-      #expect(nobody == 1 && word.contains("nobody in hub demo has this handle"), "\(word)")
+      #expect(nobody == 1 && word.contains("no device in hub demo has this handle"), "\(word)")
       #expect(try await run(["statistics"]).contains("hub demo from "))
       let hour = try HubStatistics(
         json: Array(try await run(["statistics", "--from", "-30m", "--json"]).utf8))
@@ -62,14 +62,14 @@ extension CommandLineSuite {
       "words that make no sense are 64 and say why",
       arguments: [
         (["audience", "count", "--tags", "(a"], "--tags"),
-        (["installation", "list", "--platform", "pigeon"], "'pigeon' is no platform"),
+        (["installation", "list", "--platform", "pigeon"], "'pigeon' is not a platform"),
         (["installation", "list", "--expired", "maybe"], "true or false"),
         (["installation", "list", "--connection", "x", "--data", "y"], "goes without --data"),
         (["user", "erase"], "ID is missing"), (["device", "search"], "HANDLE is missing"),
         (["statistics", "--step", "90"], "multiple of 60"),
-        (["statistics", "--from", "noon"], "--from wants a time such as"),
-        (["hub", "restore-devices", "--platform", "pigeon"], "'pigeon' is no platform"),
-        (["hub", "restore-devices", "--since", "noon"], "--since wants a time such as"),
+        (["statistics", "--from", "noon"], "--from must be a time such as"),
+        (["hub", "restore-devices", "--platform", "pigeon"], "'pigeon' is not a platform"),
+        (["hub", "restore-devices", "--since", "noon"], "--since must be a time such as"),
       ])
     func nonsense(words: [String], reason: String) async throws {
       let (code, _, errors) = try await BelfryProcess.run(words)

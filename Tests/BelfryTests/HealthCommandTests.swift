@@ -35,7 +35,7 @@ extension CommandLineSuite {
           503, #"{"status":"unready","reasons":[{"code":"stopping","text":"x"}],"warnings":[]}"#,
           "the server is unready"
         ),
-        (200, "hello", "is no Belfry"),
+        (200, "hello", "answered 200, but it is not a Belfry server"),
         (
           503,
           #"{"status":"un\u001b[2Jready","reasons":[{"code":"stopping","text":"x\u009b"}],"warnings":[]}"#,

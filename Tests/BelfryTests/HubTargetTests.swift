@@ -123,16 +123,17 @@ extension CommandLineSuite {
           words, environment: place.environment, in: place.here.path)
         #expect(
           run.code == 64
-            && run.errors.contains("other users may write to ./belfry-data, and it would be taken")
-            && run.errors.contains("say --data belfry-data"), "\(words): \(run)")
+            && run.errors.contains(
+              "other users may write to ./belfry-data. It was found in this directory")
+            && run.errors.contains("pass --data belfry-data to use it"), "\(words): \(run)")
       }
       #expect(try await place.run("hub", "list", "--data", "belfry-data").code == 0)
       chmod(data, 0o700)
       chmod(try place.here.file("belfry.json", #"{"metricsPort": 1}"#), 0o666)
       let file = try await place.run("hub", "list")
       #expect(
-        file.code == 64 && file.errors.contains("./belfry.json, and it would be taken")
-          && file.errors.contains("say --config belfry.json"), "\(file)")
+        file.code == 64 && file.errors.contains("./belfry.json. It was found in this directory")
+          && file.errors.contains("pass --config belfry.json to use it"), "\(file)")
       let named = try await place.run("hub", "list", "--config", "belfry.json")
       #expect(named.code == 0 && named.output.contains("shop"), "\(named)")
     }

@@ -45,12 +45,12 @@ struct ParametersTests {
     arguments: [
       (["--size", "small"], "KIND is missing"), (["green"], "--size is missing"),
       (["green", "--cup", "3"], "unknown option '--cup'; did you mean '--cups'?"),
-      (["green", "--cups"], "--cups wants a value: --cups N"),
-      (["green", "--cups", "10"], "--cups wants a whole number from 1 to 9, not '10'"),
-      (["green", "--for", "3h"], "--for wants a time from 1s to 2h"),
+      (["green", "--cups"], "--cups needs a value: --cups N"),
+      (["green", "--cups", "10"], "--cups must be a whole number from 1 to 9, not '10'"),
+      (["green", "--for", "3h"], "--for must be a time from 1s to 2h"),
       (["green", "--cups", "1", "--cups", "2"], "--cups is given twice"),
       (["green", "--hot=yes"], "--hot takes no value"),
-      (["green", "--size", "huge"], "--size wants small or large, not 'huge'"),
+      (["green", "--size", "huge"], "--size must be small or large, not 'huge'"),
       (["green", "a", "b", "--size", "small"], "unexpected 'b'"),
     ])
   func faults(words: [String], message: String) throws {

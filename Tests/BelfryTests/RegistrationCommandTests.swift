@@ -56,7 +56,7 @@ extension CommandLineSuite {
         (["put", "--handle", "0A", "--name", "n"], "belongs to a template"),
         (["put", "--handle", "0A1"], "hexadecimal"),
         (["put", "--handle", "0A", "--tags", "a b"], "invalid tag"),
-        (["put", "--handle", "0A", "--etag", "1"], "--etag wants --id"),
+        (["put", "--handle", "0A", "--etag", "1"], "--etag needs --id"),
         (["put", "--platform", "browser", "--handle", "x"], "wants {"),
         (["put", "<nothing/>"], "The specified resource description is invalid."),
         (["list", "--tag", "a", "--handle", "b"], "exclude each other"),

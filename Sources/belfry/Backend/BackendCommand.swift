@@ -64,8 +64,8 @@ extension Reader where Value == UserName {
       let isGood = kind == .subject || text.contains("@")
       if isGood, let user = UserName(key: text) { return user }
       throw UsageError(
-        "'\(text)' names nobody: write subject:ID or email:ADDRESS as the provider has them, up to about "
-          + "100 characters")
+        "'\(text)' is not a user: write subject:ID or email:ADDRESS as the provider spells it, up to "
+          + "about 100 characters")
     }
     return try typed(text)
   }
@@ -270,7 +270,8 @@ struct BackendCommand: Subcommand {
       }
     } catch let error as NotificationHubError where error.kind == .notFound {
       throw CommandFailure(
-        "\(hub) is not there. Name another with --hub, or make it: belfry hub create \(access.hub)",
+        "\(hub) does not exist. Name another with --hub, or create it: belfry hub create "
+          + access.hub,
         exitCode: .refused)
     } catch let error as NotificationHubError {
       // Each device would get all rights of that policy.
@@ -279,7 +280,7 @@ struct BackendCommand: Subcommand {
           "--listen-connection cannot be checked, since the hub does not answer: \(error)\nstart again "
             + "when it does, or without --listen-connection", exitCode: .unreachable)
       }
-      context.note("warning: the hub could not be asked whether it is there: \(error)")
+      context.note("warning: cannot check that the hub exists: \(error)")
     }
   }
 
@@ -324,7 +325,7 @@ struct BackendCommand: Subcommand {
     signIn.bearer = try bearer()
     guard signIn.passwords != nil || signIn.bearer != nil else {
       throw UsageError(
-        "nobody could sign in: make users with `belfry backend user add NAME`, or give --issuer, "
+        "no user could sign in: add users with `belfry backend user add NAME`, or give --issuer, "
           + "--audience and --jwks, or --demo-auth")
     }
     for name in operators {

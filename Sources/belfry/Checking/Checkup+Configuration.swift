@@ -18,7 +18,7 @@ extension Checkup {
         return [
           .error(
             "certificate", "\(error)", why: "a server does not start with it",
-            do: "mend the two files")
+            do: "fix the two files")
         ]
       }
     }
@@ -39,7 +39,7 @@ extension Checkup {
     do { _ = try TrustedProxies(proxies) } catch {
       return [
         .error(
-          "proxy", "trustedProxies: \(error)", why: "a server does not start with it", do: "mend it"
+          "proxy", "trustedProxies: \(error)", why: "a server does not start with it", do: "fix it"
         )
       ]
     }

@@ -27,7 +27,7 @@ extension Checkup {
       findings.append(
         .error(
           "integrity", "\(data.database) is damaged: \(faults.prefix(3).joined(separator: "; "))",
-          why: "what stands on these pages is lost, and more may go",
+          why: "the data on these pages is lost, and the damage may spread",
           do: "stop the server, keep the file, restore a backup; look at the disk (smartctl, dmesg)"
         ))
     }
@@ -79,7 +79,7 @@ extension Checkup {
       findings.append(
         .warning(
           "sums", "\(totals.counted("sum")) of registrations by hub and platform do not add up",
-          why: "statistics show wrong numbers; sends are not concerned", do: defect))
+          why: "statistics show wrong numbers; sends are not affected", do: defect))
     }
     let orphans = try file.orphans()
     for (rows, count) in orphans {
@@ -142,7 +142,7 @@ extension Checkup {
 
   private func noKey(_ text: String) -> Finding {
     .error(
-      "key", text, why: "nothing that is sealed opens, and no server starts",
+      "key", text, why: "no sealed value can be opened, and no server starts",
       do:
         "put the master key of this database into \(data.masterKeyFile) (it is in backups made without "
         + "--without-master-key, and with every other node), or set \(Setting.masterKey.variable)")

@@ -39,7 +39,7 @@ extension Checkup {
       findings.append(
         .error(
           "permissions", "\(path) has mode \(String(status.st_mode & 0o777, radix: 8))",
-          why: "other users of this machine can get at the secret in it", do: "chmod o-rwx \(path)")
+          why: "other users of this machine can read the secret in it", do: "chmod o-rwx \(path)")
       )
     }
     return findings.isEmpty
@@ -111,7 +111,7 @@ extension Checkup {
     guard let address = data.address else {
       return data.isServed
         ? .warning(
-          "server", "a server works here and has not said where it listens",
+          "server", "a server runs here, but has not published its address",
           why: "commands do not find it", do: "look into its log: it may still be starting")
         : .ok("server", "no server runs here")
     }
@@ -124,8 +124,9 @@ extension Checkup {
       let text = "\(health.report.status) at \(address); " + words.joined(separator: "; ")
       return Finding(
         level: health.status == 200 ? .warning : .error, code: "server", text: text,
-        why: health.status == 200 ? "it works, and something needs care" : "it cannot do its work",
-        advice: "docs/reference/metrics.md#health has what each word means")
+        why: health.status == 200
+          ? "it works, but something needs attention" : "it cannot do its work",
+        advice: "docs/reference/metrics.md#health explains each code")
     } catch {
       return data.isServed
         ? .error(

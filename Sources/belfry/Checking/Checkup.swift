@@ -69,7 +69,7 @@ struct Checkup {
   static func broken(_ code: String, _ error: any Error) -> Finding {
     .error(
       code, "\(error)", why: "a server cannot work with it",
-      do: "see docs/operate/troubleshooting.md for this sentence")
+      do: "see docs/operate/troubleshooting.md for this message")
   }
 
   /// - Returns: `nil` if the expiry is far away.

@@ -58,12 +58,12 @@ enum CommandTable {
 
   /// The exit codes, common to all commands.
   static let exitCodes: [(code: String, meaning: String)] = [
-    ("0", "done"),
-    ("1", "the hub said no, or what was wanted did not come about, such as reaching a device"),
-    ("64", "the words or the configuration make no sense, or name a file that cannot be read"),
-    ("69", "hub, emulator or backend cannot be reached, or a port cannot be taken"),
-    ("70", "a defect of Belfry"),
-    ("71", "the system allows the process too little, such as too few open files"),
+    ("0", "success"),
+    ("1", "the hub refused, or the result was not reached, such as a device that got no push"),
+    ("64", "invalid arguments or configuration, or a file that they name cannot be read"),
+    ("69", "a hub, emulator or backend cannot be reached, or a port is not available"),
+    ("70", "a defect in Belfry"),
+    ("71", "the system allows the process too few resources, such as open files"),
   ]
 
   /// The overview that `belfry --help` prints.
@@ -98,7 +98,7 @@ enum CommandTable {
     }
     let first = words.first ?? ""
     let family = list(startingWith: [first])
-    if !family.isEmpty { throw UsageError("'\(first)' wants one of:\n\(family)") }
+    if !family.isEmpty { throw UsageError("'\(first)' needs one of these:\n\(family)") }
     let known = Set(all.compactMap { $0.about.words.first })
     let hint = Suggestion.text(for: first, among: known.sorted())
     throw UsageError(

@@ -264,7 +264,7 @@ extension Array where Element == any Parameter {
       var value = parts.count == 2 ? String(parts[1]) : nil
       if option.value != nil {
         if value == nil { value = rest.popFirst() }
-        if value == nil { throw UsageError("\(option.name) wants a value: \(option.shown)") }
+        if value == nil { throw UsageError("\(option.name) needs a value: \(option.shown)") }
       } else if value != nil {
         throw UsageError("\(option.name) takes no value")
       }

@@ -32,7 +32,7 @@ extension Reader where Value == Int {
     Reader { text, name throws(UsageError) in
       guard let number = Int(text), range.contains(number) else {
         throw UsageError(
-          "\(name) wants a whole number from \(range.lowerBound) to \(range.upperBound), not "
+          "\(name) must be a whole number from \(range.lowerBound) to \(range.upperBound), not "
             + "'\(text)'")
       }
       return number
@@ -59,7 +59,7 @@ extension Reader where Value == Int {
         let most =
           range.upperBound >= 86_400 ? range.upperBound / 86_400 * 86_400 : range.upperBound
         throw UsageError(
-          "\(name) wants a time from \(time(range.lowerBound)) to \(time(most)), in s, m, h "
+          "\(name) must be a time from \(time(range.lowerBound)) to \(time(most)), in s, m, h "
             + "or d, not '\(text)'")
       }
       return seconds
@@ -77,8 +77,8 @@ extension Reader where Value: RawRepresentable, Value.RawValue == String {
         if let value = all.first(where: { $0.rawValue == text }) { return value }
         throw UsageError(
           words.count > 2
-            ? "\(name) wants one of: \(words.joined(separator: ", ")); not '\(text)'"
-            : "\(name) wants \(words.joined(separator: " or ")), not '\(text)'")
+            ? "\(name) must be one of: \(words.joined(separator: ", ")); not '\(text)'"
+            : "\(name) must be \(words.joined(separator: " or ")), not '\(text)'")
       })
   }
 }
@@ -93,7 +93,7 @@ extension Reader where Value == PushPlatform {
     text, name throws(UsageError) in
     if let platform = PushPlatform(installationWord: text) { return platform }
     throw UsageError(
-      "\(name): '\(text)' is no platform; they are "
+      "\(name): '\(text)' is not a platform; the platforms are "
         + PushPlatform.allCases.map(\.rawValue).joined(separator: ", "))
   }
 }
@@ -123,7 +123,7 @@ extension Reader where Value == (name: String, value: String) {
   /// A pair `name=value`, split at the first `=`.
   static let pair = Reader { text, name throws(UsageError) in
     guard let equals = text.firstIndex(of: "="), equals > text.startIndex else {
-      throw UsageError("\(name) wants NAME=VALUE, not '\(text)'")
+      throw UsageError("\(name) must be NAME=VALUE, not '\(text)'")
     }
     return (String(text[..<equals]), String(text[text.index(after: equals)...]))
   }
@@ -142,7 +142,7 @@ extension Reader where Value == Date {
         timeIntervalSince1970: (Date().timeIntervalSince1970 + seconds).rounded(.up))
     }
     guard let time = WireDate.parse(text) else {
-      throw UsageError("\(name) wants a time such as 2030-01-05T10:00:00Z or +10m, not '\(text)'")
+      throw UsageError("\(name) must be a time such as 2030-01-05T10:00:00Z or +10m, not '\(text)'")
     }
     return time
   }

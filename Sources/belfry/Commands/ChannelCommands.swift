@@ -12,7 +12,7 @@ extension Reader where Value == String {
   static let channelID = Reader { text, name throws(UsageError) in
     guard BroadcastChannel.isID(text) else {
       throw UsageError(
-        "\(name): '\(text)' is no channel's id; one looks like dHN0LXNyY2gtY2hubA==, and `belfry "
+        "\(name): '\(text)' is not a channel id; one looks like dHN0LXNyY2gtY2hubA==, and `belfry "
           + "channel list` has them")
     }
     return text
@@ -145,7 +145,7 @@ struct ChannelSendCommand: Subcommand {
         if let priority = Int(text).flatMap(APNsPayload.Priority.init(rawValue:)) {
           return priority
         }
-        throw UsageError("\(name) wants 10, 5 or 1, not \(text)")
+        throw UsageError("\(name) must be 10, 5 or 1, not \(text)")
       })) var priority = APNsPayload.Priority.immediate
 
   func run(in context: CommandContext) async throws {

@@ -7,7 +7,7 @@ struct CheckCommand: Subcommand {
     discussion: """
       Reads the database to its last page and compares what is kept twice: members of tags and sums
       with the rows they are made of. Looks at files and who may read them, certificates and
-      credentials that end, the clock, the disk, open files, the proxy's settings, and asks the
+      expiring credentials, the clock, the disk, open files, the proxy's settings, and asks the
       server that runs. On PostgreSQL it asks the database.
 
       It only reads, also beside a running server, and is for the user and the configuration of the

@@ -14,7 +14,7 @@ extension Reader where Value == String {
         || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || "._-".utf8.contains(byte)
     }
     guard isTopic, (1...200).contains(text.utf8.count) else {
-      throw UsageError("\(name): '\(text)' is no bundle id; one looks like com.example.app")
+      throw UsageError("\(name): '\(text)' is not a bundle id; one looks like com.example.app")
     }
     return text
   }
@@ -171,7 +171,7 @@ struct UpCommand: Subcommand {
     }
     guard case .integer(let range) = Setting.databaseLease.kind, let seconds = Int(text),
       range.contains(seconds)
-    else { throw UsageError("\(Setting.databaseLease.variable) wants seconds from 2 to 60") }
+    else { throw UsageError("\(Setting.databaseLease.variable) must be 2 to 60 seconds") }
     return Double(seconds)
   }
 
@@ -228,7 +228,7 @@ struct EmulatorCommand: Subcommand {
     "--port", "N",
     "0 picks free ports (default: control 9400, APNs 9443 to 9446, others from 9450)",
     Reader(words: ["0"]) { text, name throws(UsageError) in
-      guard text == "0" else { throw UsageError("\(name) wants 0, which picks free ports") }
+      guard text == "0" else { throw UsageError("\(name) must be 0, which picks free ports") }
       return 0
     }) var port: Int?
   @Option("--topic", "ID", "the bundle id of the default app", .topic)

@@ -33,7 +33,7 @@ struct DeviceSearchCommand: Subcommand {
       show(found, of: access.hub, in: context)
     }
     if found.installations.isEmpty, found.registrations.isEmpty {
-      throw CommandFailure("nobody in hub \(access.hub) has this handle")
+      throw CommandFailure("no device in hub \(access.hub) has this handle")
     }
   }
 

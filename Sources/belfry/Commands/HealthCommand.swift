@@ -49,7 +49,7 @@ struct HealthCommand: Subcommand {
     if let address = data.address { return address }
     try data.checkUser(onlyReads: true)
     throw CommandFailure(
-      "no server has said where it listens in \(data.path): name its directory with --data DIR, or "
+      "no server has published its address in \(data.path): name its directory with --data DIR, or "
         + "its address with --url URL", exitCode: .unreachable)
   }
 }
@@ -83,7 +83,7 @@ struct ServerHealth: Sendable {
   ///   replies.
   static func ask(_ address: String, anchorsPEM: [UInt8]) async throws -> ServerHealth {
     guard let url = URL(string: address + "/health/ready"), url.host != nil else {
-      throw UsageError("--url wants an address such as http://127.0.0.1:8080, not '\(address)'")
+      throw UsageError("--url must be an address such as http://127.0.0.1:8080, not '\(address)'")
     }
     let transport = ClientTransport(
       anchorsPEM: anchorsPEM, largestBody: 1 << 20, totalTimeout: .seconds(5))
@@ -94,7 +94,7 @@ struct ServerHealth: Sendable {
       throw CommandFailure("\(address) does not answer: \(error)", exitCode: .unreachable)
     }
     guard let report = try? JSONDecoder().decode(Report.self, from: reply.body) else {
-      throw CommandFailure("what answers at \(address) with \(reply.status) is no Belfry")
+      throw CommandFailure("\(address) answered \(reply.status), but it is not a Belfry server")
     }
     return ServerHealth(status: reply.status, report: report.harmless, body: reply.body)
   }

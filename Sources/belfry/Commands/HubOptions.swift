@@ -128,7 +128,8 @@ struct HubPlace: Sendable {
     let target = try target(use, in: context)
     guard case .directory(let directory) = target.place else {
       throw UsageError(
-        "\(target.origin) names a hub over HTTP, and this works on a data directory. Say --data DIR"
+        "\(target.origin) names a hub over HTTP, but this command works on a data directory. Pass "
+          + "--data DIR"
       )
     }
     return (target, directory)

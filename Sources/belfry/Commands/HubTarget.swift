@@ -7,19 +7,20 @@ import NotificationHubs
 struct HubTarget: Sendable {
   /// The rule as printed by `belfry --help`.
   static let rule = """
-    The first of these names it:
+    The first of these that is given selects it:
       1. --connection STRING, --data DIR or --config FILE
       2. BELFRY_CONNECTION_STRING, or BELFRY_DATA
-      3. the data directory that belfry.json here names, or the file that BELFRY_CONFIG names
+      3. the data directory in ./belfry.json, or in the file that BELFRY_CONFIG names
       4. ./belfry-data
       5. the `belfry up` that was started last; `hub create` makes ./belfry-data instead
-    --hub NAME (or BELFRY_HUB) says which hub of those there; with only one it can be left out, and
-    at a `belfry up` its own is meant.
-    What changes or sends prints where to, and stops when 2 names another hub than 3 or 4 do.
+    --hub NAME (or BELFRY_HUB) selects one of its hubs. Leave it out if there is only one, or to use
+    the hub of `belfry up`.
+    Commands that change something or send print the target, and stop if 2 names another hub than
+    3 or 4.
     """
 
-  /// The reference to the rule in the help of single commands.
-  static let note = "`belfry --help` tells how the hub is found."
+  /// For the pages of single commands.
+  static let note = "`belfry --help` explains how the hub is selected."
 
   enum Place: Sendable {
     /// A hub over HTTP, on any machine.

@@ -46,7 +46,7 @@ struct InstallationPutCommand: Subcommand {
       return installation
     }
     guard let handle else {
-      throw UsageError("give the installation as JSON, or --handle and what else it has")
+      throw UsageError("give the installation as JSON, or with --handle and its other options")
     }
     return Installation(
       installationID: id ?? UUID().uuidString.lowercased(), userID: user, platform: platform,
@@ -168,7 +168,7 @@ struct InstallationListCommand: Subcommand {
   @Option(
     "--expired", "true|false", "only those that nothing reaches any more, or the others",
     Reader(words: ["true", "false"]) { text, name throws(UsageError) in
-      guard let expired = Bool(text) else { throw UsageError("\(name) wants true or false") }
+      guard let expired = Bool(text) else { throw UsageError("\(name) must be true or false") }
       return expired
     }) var isExpired: Bool?
   @Option("--limit", "N", "at most so many", .integer(1...100_000)) var limit = 100

@@ -79,8 +79,8 @@ struct KeyRotateCommand: Subcommand {
       let folder = URL(fileURLWithPath: runtime.data.path).lastPathComponent
       guard runtime.shared == nil || runtime.keys.file == nil || !Workspace.isOwn(folder) else {
         throw CommandFailure(
-          "the new key would go with `belfry up`, and nobody could open the database: start it with "
-            + "--data DIR, which keeps the key", exitCode: .usage)
+          "`belfry up` deletes the new key when it ends, and the database could not be opened: start it "
+            + "with --data DIR, which keeps the key", exitCode: .usage)
       }
       // If no node is left, this removes the records of dead ones.
       _ = try await runtime.shared?.livingNodes()

@@ -54,8 +54,8 @@ struct MoveEnds {
     if let fault = DatabaseAddress.fault(text) { throw UsageError("\(option) \(fault)") }
     if DatabaseAddress.hasPassword(text) {
       throw UsageError(
-        "\(option): everybody on this machine can read a password in the words of a command: give it in "
-          + "PGPASSWORD or the file that PGPASSFILE names")
+        "\(option): other users of this machine can read a password in the command line: pass it "
+          + "in PGPASSWORD or the file that PGPASSFILE names")
     }
     return text
   }

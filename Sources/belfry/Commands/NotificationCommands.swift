@@ -71,7 +71,7 @@ struct NotificationListCommand: Subcommand {
         let all = NotificationTelemetry.State.all
         guard let state = all.first(where: { $0.rawValue.lowercased() == word.lowercased() }) else {
           throw UsageError(
-            "\(name): '\(word)' is none; they are "
+            "\(name): '\(word)' is not a state; the states are "
               + all.map(\.rawValue).joined(separator: ", "))
         }
         states.append(state)
@@ -124,7 +124,7 @@ struct NotificationShowCommand: Subcommand {
     try ShownTelemetry(telemetry).print(json: client.json, in: context)
     guard waits else { return }
     guard telemetry.state.isFinal else {
-      throw CommandFailure("still \(telemetry.state) after \(timeout) s; it goes on")
+      throw CommandFailure("still \(telemetry.state) after \(timeout) s; delivery continues")
     }
     try NotificationEnd(id: id, place: client.place)
       .check(telemetry.state, succeeded: telemetry.count(of: .success))
@@ -200,8 +200,9 @@ struct NotificationDevicesCommand: Subcommand {
         return outcome
       }
       throw UsageError(
-        "\(name): '\(text)' is no outcome" + Suggestion.text(for: text, among: known.map(\.name))
-          + "\nthey are " + known.map(\.name).joined(separator: ", "))
+        "\(name): '\(text)' is not an outcome"
+          + Suggestion.text(for: text, among: known.map(\.name))
+          + "\nthe outcomes are " + known.map(\.name).joined(separator: ", "))
     }) var outcome: NotificationOutcome?
   @Option("--platform", "NAME", "only devices of this platform, such as apns", .platform)
   var platform: PushPlatform?
@@ -227,7 +228,7 @@ struct NotificationDevicesCommand: Subcommand {
     }
     if !client.json { context.print(count.counted("device")) }
     if count == 0 {
-      context.note("what succeeded is not listed: belfry notification show \(id) counts it")
+      context.note("devices with success are not listed: belfry notification show \(id) counts it")
     }
   }
 

@@ -55,7 +55,8 @@ struct NotificationWatchCommand: Subcommand {
     guard let last, last.state.isFinal else {
       view.clear()
       throw CommandFailure(
-        "still \(last.map { "\($0.state)" } ?? "unknown") after \(timeout ?? 0) s; it goes on")
+        "still \(last.map { "\($0.state)" } ?? "unknown") after \(timeout ?? 0) s; delivery "
+          + "continues")
     }
     view.end(last)
     return try NotificationEnd(id: id, place: client.place)

@@ -54,7 +54,7 @@ struct OperatorAddCommand: Subcommand {
     Reader(show: \.description) { text, name throws(UsageError) in
       if let roles = OperatorRoles(text) { return roles }
       throw UsageError(
-        "\(name): '\(text)' is no list of roles; write '*=viewer' or 'shop=manager,news=sender'")
+        "\(name): '\(text)' is not a list of roles; write '*=viewer' or 'shop=manager,news=sender'")
     }) var roles: OperatorRoles
   @Option(
     "--password-file", "FILE", "read the password from the file's first line; - for stdin")

@@ -39,7 +39,7 @@ struct PhoneCommand: Subcommand {
   var isSecure
   @Option("--backend", "URL", "the app backend (default that of the hub's `belfry up`)")
   var backend: String?
-  @Option("--password", "TEXT", "the user's (default the user's name, as `belfry up` wants it)")
+  @Option("--password", "TEXT", "the user's (default the user's name, as `belfry up` expects)")
   var password: String?
   @Option(
     repeated: "--channel", "ID",
@@ -140,7 +140,7 @@ struct PhoneCommand: Subcommand {
 
   private func runSecure(in context: CommandContext) async throws {
     guard let user, !user.isEmpty else {
-      throw UsageError("--secure wants to know who signs in: --user NAME")
+      throw UsageError("--secure needs the user who signs in: --user NAME")
     }
     guard platform == .apns, templates.isEmpty else {
       throw UsageError("--secure is an apns phone with the tutorial's template")
@@ -154,7 +154,7 @@ struct PhoneCommand: Subcommand {
       throw UsageError("which backend? --backend URL, or start `belfry up`" + (other ?? ""))
     }
     guard let backend = URL(string: address), backend.host() != nil else {
-      throw UsageError("--backend: '\(address)' is no address")
+      throw UsageError("--backend: '\(address)' is not a valid address")
     }
     let phone = try await SecurePhone.start(
       control: try EmulatorControl(control ?? running?.control ?? "http://127.0.0.1:9400"),

@@ -58,7 +58,7 @@ struct PolicyCreateCommand: Subcommand {
       var rights: AccessRights = []
       for word in TextInput.list(text) {
         guard let right = AccessRights(word: word) else {
-          throw UsageError("'\(word)' is no right; they are Listen, Send and Manage")
+          throw UsageError("'\(word)' is not a right; the rights are Listen, Send and Manage")
         }
         rights.formUnion(right)
       }
@@ -178,10 +178,11 @@ struct SASCommand: Subcommand {
     Reader { text, name throws(UsageError) in
       if let endpoint = ServiceEndpoint(parsing: text) { return endpoint }
       throw UsageError(
-        "\(name) wants an address with its scheme, such as https://push.example.com, not '\(text)'")
+        "\(name) must be an address with its scheme, such as https://push.example.com, not '\(text)'"
+      )
     }) var endpoint: ServiceEndpoint?
   @Option(
-    "--ttl", "TIME", "how long the token is good: 90s, 12h, 7d", .time(1...Int(Int32.max)))
+    "--ttl", "TIME", "how long the token is valid: 90s, 12h, 7d", .time(1...Int(Int32.max)))
   var ttl = 3600
   @Option("--resource", "URL", "what the token opens (default the whole hub)")
   var resource: String?

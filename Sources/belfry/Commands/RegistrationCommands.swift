@@ -63,7 +63,7 @@ struct RegistrationPutCommand: Subcommand {
       if let id { registration.registrationID = id }
       if let etag {
         guard registration.registrationID != nil else {
-          throw UsageError("--etag wants --id: the registration to replace")
+          throw UsageError("--etag needs --id, the registration to replace")
         }
         registration.etag = etag == "*" ? nil : etag
       }
@@ -76,7 +76,7 @@ struct RegistrationPutCommand: Subcommand {
   /// The registration that the options describe.
   private func described() throws -> Registration {
     guard let handle else {
-      throw UsageError("give the registration as XML, or --handle and what else it has")
+      throw UsageError("give the registration as XML, or with --handle and its other options")
     }
     var registration = Registration(
       platform: platform,

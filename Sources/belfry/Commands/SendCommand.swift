@@ -71,7 +71,7 @@ struct SendCommand: Subcommand {
         throw UsageError("handles get a payload of their push service, such as --apns FILE")
       }
       guard !isDryRun || devices.count == 1 else {
-        throw UsageError("--dry-run looks at one handle, or at an audience; not at a batch")
+        throw UsageError("--dry-run takes one handle or an audience, not a batch")
       }
     }
     if isCurl, checked.request == nil {
@@ -96,10 +96,12 @@ struct SendCommand: Subcommand {
     // Device management payloads have no `aps`.
     case .apns where json["aps"] == nil && json["mdm"] == nil:
       throw CommandFailure(
-        #"--apns wants an object with 'aps', such as {"aps":{"alert":"Hello"}}"#, exitCode: .usage)
+        #"--apns must be an object with 'aps', such as {"aps":{"alert":"Hello"}}"#, exitCode: .usage
+      )
     case .fcm where json["message"] == nil:
       throw CommandFailure(
-        #"--fcm wants an object with 'message', such as {"message":{"notification":{"title":"Hello"}}}"#,
+        "--fcm must be an object with 'message', such as "
+          + #"{"message":{"notification":{"title":"Hello"}}}"#,
         exitCode: .usage)
     default: return
     }
@@ -134,7 +136,7 @@ struct SendCommand: Subcommand {
     if let propertiesFile {
       let json = try TextInput.json(try TextInput.read(propertiesFile), of: "--properties")
       guard case .object(let members) = json else {
-        throw UsageError("--properties wants a JSON object, such as {\"message\":\"Hello\"}")
+        throw UsageError("--properties must be a JSON object, such as {\"message\":\"Hello\"}")
       }
       for member in members {
         guard let text = member.value.scalarText else {
@@ -183,9 +185,9 @@ struct SendCommand: Subcommand {
       }
       context.print(line)
       if destination.time != nil {
-        context.print("take it back: belfry notification cancel \(id)\(place)")
+        context.print("to cancel it: belfry notification cancel \(id)\(place)")
       }
-      return context.print("see what became of it: belfry notification show \(id)\(place)")
+      return context.print("see the outcome: belfry notification show \(id)\(place)")
     }
     if !client.json { context.print("accepted: \(id)") }
     let telemetry = try await access.finalTelemetry(
@@ -193,7 +195,8 @@ struct SendCommand: Subcommand {
     try ShownTelemetry(telemetry).print(json: client.json, in: context)
     guard telemetry.state.isFinal else {
       throw CommandFailure(
-        "still \(telemetry.state) after \(timeout) s; it goes on: belfry notification show \(id)\(place)"
+        "still \(telemetry.state) after \(timeout) s; delivery continues: belfry notification "
+          + "show \(id)\(place)"
       )
     }
     try NotificationEnd(id: id, place: client.place, tags: self.destination.expression)
@@ -234,7 +237,7 @@ struct SendCommand: Subcommand {
     }
     guard preview.devices > 0 else {
       let end = NotificationEnd(id: "", place: client.place, tags: self.destination.expression)
-      throw CommandFailure("it would reach nobody\(end.nobody)")
+      throw CommandFailure("it would reach no device\(end.nobody)")
     }
     let failing = preview.problems.filter(\.isFatal).reduce(0) { $0 + $1.devices }
     guard failing == 0 else { throw CommandFailure("it would fail for some devices") }
@@ -372,7 +375,8 @@ struct SendDestination: ParameterGroup {
       return .devices([try TextInput.channel(handle, of: "--handle", platform)])
     }
     guard let handlesFile else {
-      throw UsageError("say to whom: --tags EXPR, --handle HANDLE, or --broadcast for every device")
+      throw UsageError(
+        "name the recipients: --tags EXPR, --handle HANDLE, or --broadcast for every device")
     }
     let handles = try Self.handles(TextInput.read(handlesFile))
     // The hub checks the maximum number.

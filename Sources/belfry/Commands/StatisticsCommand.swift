@@ -28,7 +28,7 @@ struct StatisticsCommand: Subcommand {
 
   func run(in context: CommandContext) async throws {
     if let step, !step.isMultiple(of: 60) {
-      throw UsageError("--step wants a multiple of 60 seconds")
+      throw UsageError("--step must be a multiple of 60 seconds")
     }
     let access = try await client.access(.looks("Send"), in: context)
     let found = try await access.calling {

@@ -28,7 +28,7 @@ enum TextInput {
       let before = String(decoding: data.prefix(error.position), as: UTF8.self)
         .split(separator: "\n", omittingEmptySubsequences: false)
       throw CommandFailure(
-        "\(name) is no JSON: \(error.message) in line \(before.count), column "
+        "\(name) is not valid JSON: \(error.message) in line \(before.count), column "
           + "\((before.last?.count ?? 0) + 1)", exitCode: .usage)
     }
   }
@@ -53,7 +53,7 @@ enum TextInput {
       let channel = try? PushChannel.decode(json, platform: .browser).channel
     else {
       throw UsageError(
-        "\(option) of a browser wants {\"endpoint\":…,\"p256dh\":…,\"auth\":…}")
+        "\(option) of a browser must be {\"endpoint\":…,\"p256dh\":…,\"auth\":…}")
     }
     return channel
   }

@@ -128,7 +128,7 @@ private struct TopSource {
         page.status == 401 || page.status == 403
           ? "the metrics are for a key of the namespace with Manage: a connection string of "
             + "RootManageSharedAccessKey, or --data DIR"
-          : "what answers at \(endpoint.url) with \(page.status) is no Belfry")
+          : "\(endpoint.url) answered \(page.status), but it is not a Belfry server")
     }
     let time = Date()
     let health = try await get("/health/ready", endpoint)
@@ -164,7 +164,7 @@ private struct TopSource {
     _ path: String, _ endpoint: ServiceEndpoint, token: String? = nil
   ) async throws -> TransportReply {
     guard let url = URL(string: endpoint.url + path) else {
-      throw CommandFailure("\(endpoint.url) is no address", exitCode: .usage)
+      throw CommandFailure("\(endpoint.url) is not a valid address", exitCode: .usage)
     }
     do {
       return try await access.transport.send(

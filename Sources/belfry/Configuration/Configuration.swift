@@ -73,7 +73,7 @@ struct Configuration: Sendable {
   private static func refuseForeign(_ name: String, _ option: String) throws(ConfigurationError) {
     guard let fault = FileOwner.distrust("./" + name) else { return }
     throw ConfigurationError(
-      "\(fault), and it would be taken because it lies here: if it is meant, say \(option) \(name)")
+      "\(fault). It was found in this directory; pass \(option) \(name) to use it")
   }
 
   /// The files that contain secrets: those that settings name, and the configuration itself if it
@@ -116,7 +116,7 @@ struct Configuration: Sendable {
         entries[setting.key] = Entry(
           setting: setting, values: try reader.texts(setting.key), origin: origin)
       default:
-        throw reader.fault(setting.key, "wants \(setting.wants), not \(member.node.kind)")
+        throw reader.fault(setting.key, "must be \(setting.wants), not \(member.node.kind)")
       }
     }
     for node in try reader.list("hubs") {
@@ -169,18 +169,18 @@ struct Configuration: Sendable {
     case .flag:
       guard ["true", "false"].contains(text) else {
         throw ConfigurationError(
-          "\(origin.description): '\(setting.key)' wants \(setting.wants), not '\(text)'")
+          "\(origin.description): '\(setting.key)' must be \(setting.wants), not '\(text)'")
       }
     case .list: values = text.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
     case .choice(let words):
       guard words.contains(text) else {
         throw ConfigurationError(
-          "\(origin.description): '\(setting.key)' wants \(setting.wants), not '\(text)'")
+          "\(origin.description): '\(setting.key)' must be \(setting.wants), not '\(text)'")
       }
     case .integer(let range):
       guard let number = Int(text), range.contains(number) else {
         throw ConfigurationError(
-          "\(origin.description): '\(setting.key)' wants \(setting.wants), not '\(text)'")
+          "\(origin.description): '\(setting.key)' must be \(setting.wants), not '\(text)'")
       }
     }
     entries[setting.key] = Entry(setting: setting, values: values, origin: origin)

@@ -212,7 +212,7 @@ struct ConfigurationParser {
       guard digits.count == 4,
         let code = UInt32(String(decoding: digits, as: UTF8.self), radix: 16),
         let scalar = Unicode.Scalar(code)
-      else { throw fault("\\u wants four hexadecimal digits; write rarer letters as they are") }
+      else { throw fault("\\u needs four hexadecimal digits; write rarer letters as they are") }
       index += 4
       return Array(String(Character(scalar)).utf8)
     default: throw fault("unknown escape '\\\(Character(Unicode.Scalar(byte)))'")
@@ -251,7 +251,7 @@ struct ConfigurationReader {
   ) throws(ConfigurationError) {
     guard case .object(let members) = node.value else {
       throw ConfigurationError(
-        "'\(name)' wants objects, not \(node.kind)", file: file, line: node.line)
+        "'\(name)' must be an object, not \(node.kind)", file: file, line: node.line)
     }
     self.members = members
     self.name = name
@@ -282,7 +282,7 @@ struct ConfigurationReader {
   func text(_ key: String) throws(ConfigurationError) -> String? {
     guard let member = member(key) else { return nil }
     guard case .text(let text) = member.node.value else {
-      throw fault(key, "wants a text, not \(member.node.kind)")
+      throw fault(key, "must be a text, not \(member.node.kind)")
     }
     return text
   }
@@ -330,7 +330,7 @@ struct ConfigurationReader {
       } catch {
         throw fault(key, "\(path) cannot be read: \(Configuration.reason(error))")
       }
-    default: throw fault(key, "wants a text, or { \"variable\": NAME } or { \"file\": PATH }")
+    default: throw fault(key, "must be a text, or { \"variable\": NAME } or { \"file\": PATH }")
     }
   }
 
@@ -339,7 +339,7 @@ struct ConfigurationReader {
     guard case .number(let text) = member.node.value, let number = Int(text),
       range.contains(number)
     else {
-      throw fault(key, "wants a whole number from \(range.lowerBound) to \(range.upperBound)")
+      throw fault(key, "must be a whole number from \(range.lowerBound) to \(range.upperBound)")
     }
     return number
   }
@@ -347,7 +347,7 @@ struct ConfigurationReader {
   func list(_ key: String) throws(ConfigurationError) -> [ConfigurationNode] {
     guard let member = member(key) else { return [] }
     guard case .list(let items) = member.node.value else {
-      throw fault(key, "wants a list, not \(member.node.kind)")
+      throw fault(key, "must be a list, not \(member.node.kind)")
     }
     return items
   }
@@ -356,7 +356,7 @@ struct ConfigurationReader {
     var texts: [String] = []
     for item in try list(key) {
       guard case .text(let text) = item.value else {
-        throw fault(key, "wants a list of texts; one is \(item.kind)")
+        throw fault(key, "must be a list of texts; one is \(item.kind)")
       }
       texts.append(text)
     }

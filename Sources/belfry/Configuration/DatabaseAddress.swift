@@ -6,7 +6,7 @@ enum DatabaseAddress {
   static func fault(_ text: String) -> String? {
     guard isAddress(text) else {
       return
-        "wants the address of a PostgreSQL database, such as postgresql://belfry@127.0.0.1/belfry"
+        "must be the address of a PostgreSQL database, such as postgresql://belfry@127.0.0.1/belfry"
     }
     guard PostgresConnection.isAddress(text) else {
       return "cannot be read as the address of a PostgreSQL database; it is written "
@@ -20,7 +20,7 @@ enum DatabaseAddress {
 
   /// The error for a password in the arguments of a command.
   static let openPassword =
-    "everybody on this machine can read a password in the words of a command: give it in PGPASSWORD or "
+    "other users of this machine can read a password in the command line: pass it in PGPASSWORD or "
     + "the file that PGPASSFILE names, or the address in the environment"
 
   /// Reads an argument of a command.

@@ -80,7 +80,8 @@ extension AccessRights {
     self = []
     for word in words {
       guard let right = AccessRights(word: word) else {
-        throw reader.fault("rights", "'\(word)' is no right; they are Listen, Send and Manage")
+        throw reader.fault(
+          "rights", "'\(word)' is not a right; the rights are Listen, Send and Manage")
       }
       formUnion(right)
     }

@@ -180,7 +180,7 @@ struct APNsCredentialFiles: Sendable {
         ("the team id (--team-id), as Apple's membership page shows it", teamID),
         ("the bundle id of the app (--bundle-id)", bundleID),
       ] where value?.isEmpty ?? true {
-        throw CredentialError("a .p8 key wants \(name)")
+        throw CredentialError("a .p8 key needs \(name)")
       }
     case (nil, let certificateFile?):
       if keyID != nil || teamID != nil || bundleID != nil {
@@ -219,7 +219,7 @@ struct APNsCredentialFiles: Sendable {
       }
       throw CredentialError(
         password == nil
-          ? "\(file.path) wants its password: give --password or BELFRY_CERTIFICATE_PASSWORD"
+          ? "\(file.path) needs its password: give --password or BELFRY_CERTIFICATE_PASSWORD"
           : "\(file.path) does not open with this password")
     }
   }
@@ -345,8 +345,8 @@ struct NewKeyFile {
       let code = errno
       throw CommandFailure(
         code == EEXIST
-          ? "\(path) exists, and a key is not written over; to use the key that it holds, leave out "
-            + "--generate"
+          ? "\(path) exists, and a key is never overwritten; to use the key that it holds, leave "
+            + "out --generate"
           : "\(path) cannot be made: \(String(cString: strerror(code)))", exitCode: .usage)
     }
     close(file)

@@ -120,7 +120,7 @@ struct CredentialOptions: ParameterGroup {
     switch platform {
     case .apns:
       guard key != nil || certificate != nil else {
-        throw UsageError("apns wants --key FILE (.p8) or --certificate FILE (.p12)")
+        throw UsageError("apns needs --key FILE (.p8) or --certificate FILE (.p12)")
       }
       // The variable may be set for another credential.
       let variable = certificate == nil ? nil : environment["BELFRY_CERTIFICATE_PASSWORD"]
@@ -130,19 +130,19 @@ struct CredentialOptions: ParameterGroup {
         otherEndpoint: otherEndpoint, broadcastEndpoint: broadcastEndpoint
       ).credential(at: now)
     case .fcmv1:
-      guard let serviceAccount else { throw UsageError("fcm wants --service-account FILE") }
+      guard let serviceAccount else { throw UsageError("fcm needs --service-account FILE") }
       return try FCMCredentialFile(
         serviceAccount: serviceAccount, endpoint: endpoint, tokenURI: tokenURL
       ).credential(at: now)
     case .browser:
       guard let subject else {
         throw UsageError(
-          "browser wants --subject mailto:ADDRESS (or an https page), where push services can ask, "
+          "browser needs --subject mailto:ADDRESS (or an https page), where push services can ask, "
             + "with --private-key FILE or --generate")
       }
       if generates { return try Self.generated(subject: subject, at: now) }
       guard let privateKey else {
-        throw UsageError("browser wants --private-key FILE, or --generate to make a pair")
+        throw UsageError("browser needs --private-key FILE, or --generate to make a pair")
       }
       return try WebPushCredentialFiles(
         subject: subject, publicKey: publicKey, privateKeyFile: privateKey

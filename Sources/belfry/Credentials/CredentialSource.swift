@@ -88,7 +88,7 @@ extension CredentialSource {
   ) throws(ConfigurationError) -> CredentialSource {
     try section.allow(["serviceAccount", "endpoint", "tokenUri"])
     guard let account = try section.path("serviceAccount") else {
-      throw section.fault("serviceAccount", "wants the JSON file of a service account")
+      throw section.fault("serviceAccount", "must be the JSON file of a service account")
     }
     return .fcm(
       FCMCredentialFile(

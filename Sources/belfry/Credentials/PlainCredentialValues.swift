@@ -109,7 +109,7 @@ enum PlainCredentialValues {
       } else if !field.isOptional {
         let ways = families.map { $0.filter { !$0.isOptional }.map(name).joined(separator: ", ") }
         throw CredentialError(
-          "\(name(field)) is missing; a credential for \(platform.rawValue) wants "
+          "\(name(field)) is missing; a credential for \(platform.rawValue) needs "
             + ways.joined(separator: ", or "))
       }
     }

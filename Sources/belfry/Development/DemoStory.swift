@@ -125,7 +125,7 @@ struct DemoStory: Sendable {
     step("Alice sends herself a secret; only its id passes the push service")
     let backend = stack.addresses.backend.url
     guard let address = URL(string: backend) else {
-      throw CommandFailure("'\(backend)' is no address", exitCode: .defect)
+      throw CommandFailure("'\(backend)' is not a valid address", exitCode: .defect)
     }
     let alice = SecurePushClient(
       backend: address, credentials: .password(user: "alice", password: "alice"),

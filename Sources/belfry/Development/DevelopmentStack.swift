@@ -237,7 +237,7 @@ final class DevelopmentStack: Sendable {
 
   private static func connectionString(_ policy: AccessPolicy, _ url: String) throws -> String {
     guard let endpoint = ServiceEndpoint(parsing: url) else {
-      throw CommandFailure("'\(url)' is no address", exitCode: .defect)
+      throw CommandFailure("'\(url)' is not a valid address", exitCode: .defect)
     }
     return policy.connectionString(endpoint: endpoint).text
   }

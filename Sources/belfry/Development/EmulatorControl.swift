@@ -95,7 +95,7 @@ struct EmulatorControl: Sendable {
       url.host != nil
     else {
       throw UsageError(
-        "'\(text)' is no address of an emulator; it looks like http://127.0.0.1:9400")
+        "'\(text)' is not the address of an emulator; one looks like http://127.0.0.1:9400")
     }
     base = url
   }
@@ -251,7 +251,7 @@ struct EmulatorControl: Sendable {
     _ method: String, _ path: String, _ body: Data? = nil
   ) async throws -> TransportReply {
     guard let url = address(path) else {
-      throw CommandFailure("'\(path)' is no path of the emulator", exitCode: .usage)
+      throw CommandFailure("'\(path)' is not a path of the emulator", exitCode: .usage)
     }
     do {
       return try await ClientTransport.shared.send(

@@ -116,7 +116,7 @@ enum PhonePlatform: String, CaseIterable, Sendable {
     }
     let known = apps.compactMap(\.bundleId).joined(separator: ", ")
     throw CommandFailure(
-      "the emulator knows no app '\(topic)'; it knows: \(known.isEmpty ? "none" : known)")
+      "the emulator has no app '\(topic)'; its apps: \(known.isEmpty ? "none" : known)")
   }
 
   /// The push channel of the device.
@@ -139,7 +139,7 @@ enum PhonePlatform: String, CaseIterable, Sendable {
     case .xiaomi:
       if let id = handle.regId { return .xiaomi(registrationID: id) }
     }
-    throw CommandFailure("the emulator gave no handle of this platform", exitCode: .defect)
+    throw CommandFailure("the emulator returned no handle for this platform", exitCode: .defect)
   }
 
   /// The visible parts of a notification.

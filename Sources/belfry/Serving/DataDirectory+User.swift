@@ -52,7 +52,7 @@ extension DataDirectory {
   var isClosed: Bool { access(path, X_OK) != 0 && errno == EACCES }
 
   private func advice(on file: String) -> String {
-    guard let owner = FileOwner(of: file) else { return "Look at the modes of what it is in" }
+    guard let owner = FileOwner(of: file) else { return "Check the modes of its parents" }
     if owner.id == geteuid() { return "Its mode keeps its owner out: chmod u+rwX \(file)" }
     if file != path, let folder = FileOwner(of: path), folder.id != owner.id {
       return "It belongs to \(owner.name), and the directory to \(folder.name): "

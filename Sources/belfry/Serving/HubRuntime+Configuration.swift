@@ -48,7 +48,7 @@ extension HubRuntime.Options {
     address = configuration.text(.address) ?? address
     guard address == "localhost" || IPAddress(address) != nil else {
       throw configuration.fault(
-        .address, "wants an IP address such as 127.0.0.1 or 0.0.0.0, not '\(address)'")
+        .address, "must be an IP address such as 127.0.0.1 or 0.0.0.0, not '\(address)'")
     }
     port = UInt16(clamping: configuration.integer(.port))
     publicNames = configuration.list(.publicNames)
@@ -107,11 +107,11 @@ extension HubRuntime.Options {
     metricsAddress = configuration.text(.metricsAddress) ?? metricsAddress
     guard metricsAddress == "localhost" || IPAddress(metricsAddress) != nil else {
       throw configuration.fault(
-        .metricsAddress, "wants an IP address such as 127.0.0.1, not '\(metricsAddress)'")
+        .metricsAddress, "must be an IP address such as 127.0.0.1, not '\(metricsAddress)'")
     }
     metricsToken = configuration.text(.metricsToken)
     if let metricsToken, metricsToken.utf8.count < 16 {
-      throw configuration.fault(.metricsToken, "wants at least 16 characters")
+      throw configuration.fault(.metricsToken, "must have at least 16 characters")
     }
     // Last, so that a start prevented by a setting leaves no directory and no authority behind.
     try HTTPSOptions.check(configuration)
@@ -132,11 +132,11 @@ extension HubRuntime.Options {
       return nil
     }
     guard let client = configuration.text(.oidcClient), !client.isEmpty else {
-      throw configuration.fault(.oidcIssuer, "wants 'oidcClient' beside it")
+      throw configuration.fault(.oidcIssuer, "needs 'oidcClient' as well")
     }
     guard var provider = OpenIDConfiguration(issuer: issuer, client: client) else {
       throw configuration.fault(
-        .oidcIssuer, "wants an https address (or an http one of this machine), not '\(issuer)'")
+        .oidcIssuer, "must be an https address (or an http one of this machine), not '\(issuer)'")
     }
     provider.name = configuration.text(.oidcName)
     if let path = configuration.text(.oidcSecretFile) {
@@ -158,7 +158,7 @@ extension Configuration {
     if case .standard? = entries[Setting.databaseSlots.key]?.origin { return nil }
     let slots = integer(.databaseSlots)
     guard slots.nonzeroBitCount == 1 else {
-      throw fault(.databaseSlots, "wants a power of two up to 256, such as 16, not \(slots)")
+      throw fault(.databaseSlots, "must be a power of two up to 256, such as 16, not \(slots)")
     }
     return slots
   }

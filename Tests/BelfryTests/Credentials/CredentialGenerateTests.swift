@@ -44,7 +44,7 @@ extension CommandLineSuite {
     func noOverwriting() async throws {
       let file = try scratch.file("vapid.pem", "mine")
       let (code, _, errors) = try await set(["--generate", "--private-key", file])
-      #expect(code == 64 && errors.contains("not written over"), "\(errors)")
+      #expect(code == 64 && errors.contains("never overwritten"), "\(errors)")
       #expect(try String(contentsOfFile: file, encoding: .utf8) == "mine")
       let list = try await BelfryProcess.run(["credential", "list"] + data)
       #expect(list.output.contains("0 credentials"))
