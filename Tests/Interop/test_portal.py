@@ -275,7 +275,7 @@ def test_a_schedule_is_canceled(portal, hub):
     portal.visit("hub/demo/schedules")
     portal.run("document.querySelector('td button').click()")
     portal.press("Cancel it")
-    portal.reads("Nothing waits for its time")
+    portal.reads("Nothing is scheduled")
     portal.check()
 
 
@@ -283,11 +283,11 @@ def test_a_channel_is_made_sent_to_and_deleted(portal):
     portal.visit("hub/demo/channels")
     portal.press("Make a channel")
     portal.press("Make a channel")
-    portal.reads("The newest update waits")
+    portal.reads("The newest update is stored")
     portal.await_value("document.querySelector('td button:not(.quiet)') !== null")
     portal.run("document.querySelector('td button:not(.quiet)').click()")
     portal.press("Send")
-    portal.reads("APNs took it.")
+    portal.reads("APNs accepted it.")
     portal.press("Close")
     portal.check()
     portal.run("document.querySelector('td button.danger').click()")
@@ -345,7 +345,7 @@ def test_a_policy_is_made_shown_renewed_and_deleted(portal, hub):
     portal.settle()
     portal.press("Rotate reporting")
     portal.press("Rotate")
-    portal.reads("These are the new ones.")
+    portal.reads("These are the new keys.")
     renewed = portal.run("[...document.querySelectorAll('dialog:last-of-type input')].map((box) => box.value)")
     assert renewed[1] == shown[0] and renewed[0] not in shown
     portal.press("Close")

@@ -129,7 +129,7 @@ def test_a_wrong_password_is_told_and_the_right_one_leads_where_one_wanted_to_go
     page = tab()
     page.expected += ["401"]
     sign_in(page, "ann", "wrong", "hub/shop/devices")
-    page.reads("User and password do not fit")
+    page.reads("Wrong user or password")
     page.check()
     page.fill("Password", PASSWORD)
     page.press("Sign in", within="[...document.querySelectorAll('section')][0]")
@@ -232,7 +232,7 @@ def test_keys_are_shown_and_things_deleted_after_the_password_again(tab, server)
     install(page, "first")
     long_ago(server, "confirmed_at", 400)
     page.open(page.address + "hub/shop/policies")
-    page.reads("Your password again")
+    page.reads("Enter your password again")
     assert "SharedAccessKey" not in page.run("document.documentElement.outerHTML")
     page.fill("Password", "wrong")
     page.press("Go on")
@@ -248,7 +248,7 @@ def test_keys_are_shown_and_things_deleted_after_the_password_again(tab, server)
     page.settle()
     page.press("Delete")
     page.press("Delete")
-    page.reads("Your password again")
+    page.reads("Enter your password again")
     page.fill("Password", PASSWORD)
     page.press("Go on")
     page.await_value("location.pathname === '/$portal/hub/shop/devices'")
@@ -265,7 +265,7 @@ def test_keys_are_shown_and_things_deleted_after_the_password_again(tab, server)
         "(() => { const box = document.querySelector('dialog input'); box.value = 'u-second'; box.dispatchEvent(new Event('input')); })()"
     )
     page.press("Erase")
-    page.reads("Your password again")
+    page.reads("Enter your password again")
     page.press("Cancel")
     page.await_value("document.querySelectorAll('dialog').length === 1")
     assert page.run(
@@ -444,7 +444,7 @@ def test_who_says_no_or_has_no_provider_is_told(tab, server):
     page = tab()
     page.expected += ["403", "502"]
     through_provider(page, "Cancel")
-    page.reads("The provider did not let you in, or you said no.")
+    page.reads("The provider did not let you in, or you declined.")
     assert "they said no" not in page.shown()
     page.check()
     # A second server, whose provider is not there.
@@ -457,7 +457,7 @@ def test_who_says_no_or_has_no_provider_is_told(tab, server):
             other.expected += ["502"]
             other.visit()
             other.press("Sign in with your provider")
-            other.reads("The provider does not answer as it should")
+            other.reads("The provider does not answer as expected")
             other.check()
         finally:
             running.stop()
@@ -488,15 +488,15 @@ def test_a_reply_with_another_state_in_another_browser_or_twice_signs_nobody_in(
     address = callback(page, server)
     # An attacker's own sign-in, pushed on somebody else.
     victim.open(address)
-    victim.reads("This answers no sign-in that this browser has begun")
+    victim.reads("This does not belong to a sign-in that this browser has begun")
     victim.check()
     page.open(callback(page, server, state="AAAA"))
-    page.reads("This answers no sign-in that this browser has begun")
+    page.reads("This does not belong to a sign-in that this browser has begun")
     # The attempt is still good; then it is used up.
     page.open(address)
     at_home(page, "ann-1")
     page.open(address)
-    page.reads("This answers no sign-in that this browser has begun")
+    page.reads("This does not belong to a sign-in that this browser has begun")
     page.check()
 
 
@@ -552,7 +552,7 @@ def test_what_is_to_be_deleted_is_confirmed_at_the_provider_in_a_tab_of_its_own(
     page.settle()
     page.press("Delete")
     page.press("Delete")
-    page.reads("Show once more who you are")
+    page.reads("Confirm your identity again")
     page.check()
     # A provider that does not ask confirms nothing.
     server.provider.asks_again = False
@@ -587,7 +587,7 @@ def test_up_knows_the_browser_that_was_shown_its_whole_address_and_no_other(brow
         stranger_page = PortalPage.of(stranger_, bare)
         stranger_page.expected += ["401"]
         stranger_page.visit()
-        stranger_page.reads("Open the portal once by the whole address")
+        stranger_page.reads("Open the portal once with the complete address")
         stranger_page.check()
         page = known.page()
         page.expected = []

@@ -210,7 +210,7 @@ def test_devices_that_died_are_told_of_and_brought_back(portal, hub, stack):
     portal.visit(f"hub/demo/notifications/{identifier}")
     portal.await_value("document.querySelectorAll('[aria-label=\"Device by device\"] tbody tr').length === 7", limit=40)
     portal.reads("Unregistered")
-    portal.reads("The device leaves the hub.")
+    portal.reads("The hub removes the device.")
     portal.reads("Is anybody there?")
     portal.check()
     portal.visit("hub/demo/phones")
@@ -298,7 +298,7 @@ def test_a_hub_is_saved_as_a_file_and_read_again(portal, hub, stack):
         choose(portal, mixed, "[aria-labelledby]:has(.drop)")
         portal.reads(f"Imported: {len(lines):,}, refused: 3", limit=60)
         assert stored() == before
-        portal.reads("The line is no JSON.")
+        portal.reads("The line is not valid JSON.")
         portal.check()
         portal.press("Save the refused lines")
         assert file("refused.txt").read_text().splitlines() == broken
