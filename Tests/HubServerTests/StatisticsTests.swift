@@ -80,7 +80,7 @@ struct StatisticsTests {
   }
 
   @Test(
-    "a question that makes no sense is 400 and says what to ask",
+    "an invalid question is 400 and says what to ask",
     arguments: [
       ("step=0", "multiple of 60"), ("step=61", "multiple of 60"), ("step=-60", "multiple of 60"),
       ("step=9223372036854775800", "multiple of 60"), ("step=31622460", "multiple of 60"),

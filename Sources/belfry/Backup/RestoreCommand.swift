@@ -2,16 +2,17 @@ import Foundation
 
 struct RestoreCommand: Subcommand {
   static let about = CommandHelp(
-    "restore", "make a data directory of a backup",
+    "restore", "create a data directory from a backup",
     discussion: """
-      DIR is empty, or is made. The whole backup is read and checked before anything is written; the
-      database gets its name last, once the master key has opened what is sealed in it. Then start
-      the server: belfry serve --data DIR.
+      DIR must be empty, or is created. The whole backup is read and checked before anything is
+      written; the database is renamed last, once the master key has opened its sealed values. Then
+      start the server: belfry serve --data DIR.
 
-      Where the keys were left out, --master-key names the file that was kept, or BELFRY_MASTER_KEY
-      holds it. Run by root, it goes on as the owner of DIR, once it has opened FILE and the key.
+      If the backup has no keys, pass the file with the key with --master-key, or the key in
+      BELFRY_MASTER_KEY. Run by root, it continues as the owner of DIR once it has opened FILE and
+      the key.
 
-      What was under way when the backup was made goes on from there: devices may get it twice, with
+      Sends that were under way in the backup continue from there: devices may get them twice, with
       the same push id. --verify checks the file, and writes nothing.
       """,
     examples: [

@@ -3,16 +3,16 @@ import Foundation
 struct CheckCommand: Subcommand {
   static let about = CommandHelp(
     "check",
-    "look for what is wrong with a hub's data, configuration and machine, and say what to do",
+    "find problems in a hub's data, configuration and machine, and say how to fix them",
     discussion: """
-      Reads the database to its last page and compares what is kept twice: members of tags and sums
-      with the rows they are made of. Looks at files and who may read them, certificates and
-      expiring credentials, the clock, the disk, open files, the proxy's settings, and asks the
-      server that runs. On PostgreSQL it asks the database.
+      Reads every page of the database and compares derived data, members of tags and sums, with the
+      rows they are computed from. Checks the permissions of files, certificates and expiring
+      credentials, the clock, the disk, open files, the proxy's settings, and the health of the
+      running server. On PostgreSQL it queries the database.
 
-      It only reads, also beside a running server, and is for the user and the configuration of the
-      server; run by root it goes on as the directory's owner. Ends with 0 when all is well, with 1 when it has found something. docs/operate/backup.md
-      says what each finding means.
+      It only reads, and is safe beside a running server. Run it as the server's user, with its
+      configuration; run by root, it continues as the directory's owner. Exits with 0 without
+      findings, else with 1. docs/operate/backup.md explains each finding.
       """,
     examples: [
       "sudo -u belfry belfry check --config /etc/belfry/belfry.json",

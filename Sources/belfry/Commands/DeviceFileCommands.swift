@@ -203,7 +203,7 @@ struct ImportCommand: Subcommand {
   let client = ClientOptions()
   @Flag("--new-ids", "let the hub give registrations new ids (Azure takes only its own)")
   var hasNewIDs
-  @Option("--failed", "FILE", "write the lines that fail there, to mend and import again")
+  @Option("--failed", "FILE", "write the lines that fail there, to fix and import them again")
   var failedFile: String?
   @Option(
     "--from-line", "N", "skip the lines before this one, to go on after an interruption",

@@ -32,7 +32,7 @@ private struct ShownHub: Encodable {
       "created       \(createdAt)",
       "updated       \(updatedAt)",
       "status        \(disabled ? "disabled: refuses devices and sends" : "enabled")",
-      "devices live  \(registrationTTL.map { "\($0) s after their last write" } ?? "for ever")",
+      "devices live  \(registrationTTL.map { "\($0) s after their last write" } ?? "forever")",
       "policies      \(policies.joined(separator: ", "))",
       "credentials   "
         + (credentials.isEmpty
@@ -185,12 +185,12 @@ struct HubDeleteCommand: Subcommand {
 
 struct HubRestoreDevicesCommand: Subcommand {
   static let about = CommandHelp(
-    "hub restore-devices", "bring back devices that a push service has wrongly called dead",
+    "hub restore-devices", "restore devices that a push service has wrongly reported as dead",
     discussion: """
-      A device whose handle the push service calls dead leaves the hub, and is kept for seven days.
-      When that was a mistake (a wrong credential, a service in trouble), this undoes it: find the
-      wave with --dry-run, mend the credential, then bring the wave back. A device whose app has
-      registered again meanwhile stays as the app has said.
+      When a push service reports a handle as dead, the hub removes the device and keeps it for seven
+      days. If that was a mistake (a wrong credential, a fault of the service), this undoes it: find
+      the wave with --dry-run, fix the credential, then restore the wave. A device whose app has
+      registered again meanwhile keeps the new registration.
       """,
     examples: [
       "belfry hub restore-devices --dry-run --data belfry-data",

@@ -52,18 +52,17 @@ struct KeyListCommand: Subcommand {
 
 struct KeyRotateCommand: Subcommand {
   static let about = CommandHelp(
-    "key rotate", "replace the master key, while servers go on",
+    "key rotate", "replace the master key while servers run",
     discussion: """
-      Makes a new key beside the old one in master.key, waits until the server has read it, seals
-      everything again, checks that nothing is left under the old key, and moves that into a file of its
-      own, master.key.ID: backups made before open with it alone. Killed at any point, it goes on when
-      it is run again.
+      Adds a new key to master.key, waits until the server has read it, seals everything again, checks
+      that nothing is left under the old key, and moves the old key to a separate file, master.key.ID:
+      older backups open only with it. If it is killed at any point, run it again to resume.
 
       With several nodes on PostgreSQL it stops until each has the new key: copy master.key to the
-      others, which read it within seconds, and run it again. In the end run it with --finish in the data
-      directory of each other node, to take the old key from there.
+      others, which read it within seconds, and run it again. Finally run it with --finish in the data
+      directory of each other node, to remove the old key there.
 
-      Where the key comes from BELFRY_MASTER_KEY, set that to NEW,OLD for servers and command first.
+      If the key comes from BELFRY_MASTER_KEY, set that to NEW,OLD for servers and command first.
       """,
     examples: [
       "sudo -u belfry belfry key rotate --data /var/lib/belfry",
