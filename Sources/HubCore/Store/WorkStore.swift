@@ -332,7 +332,7 @@ extension WorkStore {
 
   package func releaseWork(beside known: Set<WorkID>) async throws {}
 
-    /// Does nothing where one process does all the work.
+  /// Does nothing where one process does all the work.
   package func exchange(
     _ words: Set<LaneWord>, recovered: Set<LaneKey>
   ) async throws -> LaneNews { LaneNews() }

@@ -69,13 +69,16 @@ extension Life {
     var draw = RandomStream(plan.seed, UInt64(keyOf: "client"), UInt64(bitPattern: Int64(line.id)))
     // Once a try may have been done, a refusal of the next says nothing about it.
     var isUnclear = false
+    let began = world.seconds
     for _ in 0..<tries {
       let able = processes.filter { !$0.isDead && $0.isStarted }
       // A balancer does not know of all that is wrong.
       let process = draw.pick(able.isEmpty || draw.oneIn(10) ? processes : able)
       let reply = await ask(process, body)
       switch reply {
-      case .value: return reply
+      case .value:
+        // An answer may be under way when a failover loses what it tells of.
+        return observations.wentBackAt.map { $0 >= began } ?? false ? .nothing : reply
       case .refused(let failure) where failure.status < 500 && failure.status != 429:
         return isUnclear ? .nothing : reply
       case .refused(let failure):
