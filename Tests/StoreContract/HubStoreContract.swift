@@ -25,7 +25,7 @@ package enum HubStoreContract {
   }
 
   package static let clauses: [Clause] =
-    directoryClauses + installationsClauses + registrationsClauses
+    directoryClauses + installationsClauses + registrationsClauses + registrationRandomClauses
     + audienceClauses + notificationsClauses + workClauses + outcomesClauses + feedbackClauses
     + jobsClauses + statisticsClauses + activityClauses + upkeepClauses + refusalsClauses
 
