@@ -81,12 +81,12 @@ struct BackendCommand: Subcommand {
   static let about = CommandHelp(
     "backend", "run the app backend: sign-in, devices of users, secure notifications",
     discussion: """
-      Devices talk to it instead of to the hub, so that none holds a key of the hub. A message stays
-      here, sealed; through the hub goes its id, or the payload sealed for one device. The hub may
-      be Belfry's or Azure's.
+      Devices talk to it instead of to the hub, so none of them holds a key of the hub. A message is
+      stored here, sealed; only its id, or the payload sealed for one device, goes through the hub.
+      The hub may be Belfry's or Azure's.
 
-      Users of the user file and users whom an OpenID provider names are kept apart. Where both sign
-      in, write name:alice or subject:abc for --operator and in requests.
+      Users of the user file and users of an OpenID provider are separate. If both kinds sign in,
+      write name:alice or subject:abc for --operator and in requests.
 
         POST, DELETE /api/token            POST /api/token/hub
         POST   /api/register?handle=H      PUT, DELETE /api/register/ID

@@ -6,9 +6,9 @@ struct BackendUserAddCommand: Subcommand {
   static let about = CommandHelp(
     "backend user add", "add a user of the backend, or change a password",
     discussion: """
-      Asks for the password on a terminal. Only its scrypt hash is kept, in a file that only its
-      owner can read; a backend that runs sees the change within a second. Another password ends
-      the user's sign-ins: their devices have to sign in again.
+      Asks for the password on a terminal. Only its scrypt hash is stored, in a file that only its
+      owner can read; a running backend sees the change within a second. A new password ends the
+      user's sign-ins: their devices have to sign in again.
       """,
     examples: [
       "belfry backend user add alice",
@@ -92,10 +92,10 @@ struct BackendUserListCommand: Subcommand {
 
 struct BackendUserDeleteCommand: Subcommand {
   static let about = CommandHelp(
-    "backend user delete", "take a user out of the user file",
+    "backend user delete", "remove a user from the user file",
     discussion: """
-      The user cannot sign in any more, and the tokens of their devices are worth nothing. What the
-      backend keeps of them is erased by DELETE /api/users/NAME, as an operator.
+      The user can no longer sign in, and the tokens of their devices are invalid. To erase the data
+      that the backend stores about them, call DELETE /api/users/NAME as an operator.
       """,
     examples: ["belfry backend user delete alice"])
 
@@ -120,9 +120,9 @@ struct BackendUserRevokeCommand: Subcommand {
     "backend user revoke", "end every sign-in of a user: a device was lost",
     discussion: """
       The tokens that POST /api/token gave to the user's devices are refused from now on, also by a
-      backend that runs. The password stays: change it too if it may be known, with
-      `belfry backend user add NAME`. Tokens of an OpenID provider are the provider's to revoke.
-      Hub tokens (POST /api/token/hub) end by themselves, an hour after they were given.
+      running backend. The password stays: if it may be known, change it too, with
+      `belfry backend user add NAME`. Only the provider can revoke tokens of an OpenID provider.
+      Hub tokens (POST /api/token/hub) expire an hour after they were issued.
       """,
     examples: ["belfry backend user revoke alice"])
 

@@ -35,17 +35,17 @@ struct BackupCommand: Subcommand {
   static let about = CommandHelp(
     "backup", "copy a hub with its keys into one file, also while it serves",
     discussion: """
-      The file holds the database as it is at one moment, the master key, the authority of
-      tlsSelfSigned and the operators: all that a server needs besides its configuration. Of an app
-      backend (its --store) it holds messages, users and key. The copy is checked before the file
-      has its name.
+      The file holds a consistent snapshot of the database, the master key, the authority of
+      tlsSelfSigned and the operators: everything that a server needs besides its configuration. For
+      an app backend (its --store) it holds messages, users and key. The copy is checked before the
+      file gets its name.
 
-      With its keys the file opens everything: keep it as you keep master.key, or seal it with
-      --encrypt, or leave the keys out and keep them elsewhere. The password is asked for, or is the
-      first line of --password-file, or stands in BELFRY_BACKUP_PASSWORD.
+      With its keys the file gives access to everything: protect it like master.key, or encrypt it
+      with --encrypt, or leave the keys out and keep them elsewhere. The password is asked for, or
+      taken from the first line of --password-file or from BELFRY_BACKUP_PASSWORD.
 
-      A hub in PostgreSQL is backed up with PostgreSQL's own tools. docs/operate/backup.md has all of
-      it.
+      Back up a hub in PostgreSQL with PostgreSQL's own tools. docs/operate/backup.md has the
+      details.
       """,
     examples: [
       "belfry backup /backup/hub.backup --data /var/lib/belfry",

@@ -10,7 +10,7 @@ struct ActivityCommand: Subcommand {
       server over HTTP. Without --hub it is the log of the whole namespace, for which a connection
       string has to be of the namespace.
 
-      What devices do is not in it, unless an operator has done it for them at the portal.
+      It does not include requests of devices, unless an operator made the change at the portal.
       """,
     examples: [
       "belfry activity --from -1d", "belfry activity --hub news --action send --json",

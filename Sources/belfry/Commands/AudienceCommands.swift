@@ -2,7 +2,7 @@ import NotificationHubs
 
 struct AudienceCountCommand: Subcommand {
   static let about = CommandHelp(
-    "audience count", "count whom a tag expression reaches, without sending",
+    "audience count", "count the devices that a tag expression reaches, without sending",
     discussion: """
       A native send reaches the devices of one platform, a template send those that have a template.
       A device with several templates gets a push for each.
@@ -37,10 +37,10 @@ struct AudienceCountCommand: Subcommand {
 
 struct UserEraseCommand: Subcommand {
   static let about = CommandHelp(
-    "user erase", "forget a user: devices, schedules, stored payloads, records of devices",
+    "user erase", "erase a user: devices, schedules, stored payloads, records of devices",
     discussion: """
-      Removes the user's installations with their registrations, what is kept about deliveries to
-      them, and every notification, sent or scheduled, that was for this user alone.
+      Deletes the user's installations with their registrations, the records of deliveries to them,
+      and every notification, sent or scheduled, that was for this user alone.
       """,
     examples: ["belfry user erase ann@example.com --yes --data belfry-data"])
 

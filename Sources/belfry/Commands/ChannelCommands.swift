@@ -24,7 +24,7 @@ struct ChannelCreateCommand: Subcommand {
     "channel create", "make a broadcast channel, which Live Activities follow",
     discussion: """
       All Live Activities of one event, such as a match, follow one channel, and one request updates
-      them all. The app hands the printed id to ActivityKit: pushType: .channel(id). An app has at
+      them all. The app passes the printed id to ActivityKit: pushType: .channel(id). An app has at
       most 10 000 channels; delete those whose event is over.
 
       \(aboutChannels)
@@ -114,8 +114,8 @@ struct ChannelSendCommand: Subcommand {
   static let about = CommandHelp(
     "channel send", "send an update to all Live Activities that follow a channel",
     discussion: """
-      The answer is APNs' own: this returns when APNs has taken the update or refused it. How many
-      devices follow the channel nobody tells.
+      Returns when APNs has accepted or refused the update. APNs does not report how many devices
+      follow the channel.
 
       \(aboutChannels)
       """,

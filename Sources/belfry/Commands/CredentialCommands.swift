@@ -7,13 +7,14 @@ import Wire
 
 struct CredentialSetCommand: Subcommand {
   static let about = CommandHelp(
-    "credential set", "give a hub its credential of a push service",
+    "credential set", "set the credential of a hub for a push service",
     discussion: """
-      The credential is checked before it is kept (does it parse, do its parts fit, has it expired),
-      and sealed at rest; it is never shown again. A running hub uses it for the next send.
+      The credential is checked before it is stored (that it parses, that its parts match, that it
+      has not expired), and sealed at rest; it is never shown again. A running hub uses it for the
+      next send.
 
-      --probe asks the push service without bothering a device, and ends with 1 when it refuses the
-      credential and with 69 when it cannot be reached; the credential is kept in neither case.
+      --probe asks the push service without sending to a device. It exits with 1 if the service
+      refuses the credential and with 69 if it cannot be reached; in both cases nothing is stored.
       """,
     examples: [
       "belfry credential set apns --hub news --key AuthKey_ABC123DEFG.p8 --team-id DEF123GHIJ \\",
@@ -214,14 +215,14 @@ struct CredentialListCommand: Subcommand {
 
 struct CredentialProbeCommand: Subcommand {
   static let about = CommandHelp(
-    "credential probe", "try the credential that a hub has at its push service",
+    "credential probe", "test the credential of a hub at its push service",
     discussion: """
-      No device notices: APNs, Baidu and Xiaomi are sent a push for a device that does not exist, FCM
-      one that it is told only to check, and WNS and ADM are asked for an access token. The push
-      service of a browser is known by a subscription alone, so for browser the pair is checked here.
+      No device is affected: APNs, Baidu and Xiaomi are sent a push for a device that does not
+      exist, FCM one that it only validates, and WNS and ADM are asked for an access token. Only a
+      subscription names the push service of a browser, so for browser the key pair is checked here.
 
-      Ends with 0 when the service accepts the credential or nobody can be asked, 1 when it refuses
-      it, 69 when it cannot be reached or says nothing about it.
+      Exits with 0 if the service accepts the credential or there is no service to ask, 1 if it
+      refuses it, 69 if it cannot be reached or gives no answer about it.
       """,
     examples: ["belfry credential probe apns --hub news"])
 

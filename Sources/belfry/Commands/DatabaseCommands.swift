@@ -2,15 +2,15 @@ import HubStorage
 
 struct DatabaseAdoptCommand: Subcommand {
   static let about = CommandHelp(
-    "database adopt", "say that a PostgreSQL database has come to another server",
+    "database adopt", "declare that a PostgreSQL database has moved to another server",
     discussion: """
-      Rows name the transactions that wrote them by numbers of their PostgreSQL server. On another one
-      these may lie in the future, and devices that a push service calls dead would stay. A server that
-      opens the database notices another PostgreSQL server by itself, as after pg_restore; give this
-      where it cannot: after an upgrade by logical replication, when a server had opened the replica
-      before, or where the database's user may not call pg_control_system() (`belfry check` tells).
+      Rows hold the numbers of the transactions that wrote them. On another PostgreSQL server these
+      may lie in the future, and devices that a push service reports as dead would stay. A Belfry
+      server detects another PostgreSQL server by itself, as after pg_restore. Run this if it
+      cannot: after an upgrade by logical replication, if a server had opened the replica before, or
+      if the database's user may not call pg_control_system() (`belfry check` says so).
 
-      Stop the nodes first. Interrupted, run it again; run twice, it changes nothing more.
+      Stop the nodes first. If it is interrupted, run it again; a second run changes nothing.
       """,
     examples: [
       "belfry database adopt --data /var/lib/belfry",

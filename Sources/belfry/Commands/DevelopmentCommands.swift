@@ -22,11 +22,11 @@ extension Reader where Value == String {
 
 struct DemoCommand: Subcommand {
   static let about = CommandHelp(
-    "demo", "play the tutorial on this machine: hub, push services and a virtual phone",
+    "demo", "run the tutorial on this machine: hub, push services and a virtual phone",
     discussion: """
-      Tells the story of the Azure Notification Hubs tutorial step by step, each with the curl
-      command that does the same, and then stays up until Ctrl-C so that you can try them.
-      Nothing is kept. Needs no Azure, no Apple account and no phone.
+      Runs the Azure Notification Hubs tutorial step by step, and shows for each step the curl
+      command that does the same. It then stays up until Ctrl-C so that you can try them. Nothing is
+      kept. You need no Azure, no Apple account and no phone.
       """,
     examples: ["belfry demo", "belfry demo --exit"])
   static let isServer = true
@@ -64,15 +64,15 @@ struct UpCommand: Subcommand {
   static let about = CommandHelp(
     "up", "run hub and push services for development and tests",
     discussion: """
-      Starts a hub and the push services' stand-ins, prints where they are and how to get in, and
+      Starts a hub and the push services' stand-ins, prints their addresses and credentials, and
       serves until SIGTERM or Ctrl-C. Several can run side by side with --port 0.
 
       The hub speaks HTTP and, for clients that insist on it, HTTPS with a certificate for localhost
       of the authority printed as CA.
 
-      With --database the hub is kept in PostgreSQL; several that name the same database and the same
-      emulator are nodes of one hub, with its keys and credentials. Without --data, what is secret there
-      is sealed under a key that everybody has.
+      With --database the hub is stored in PostgreSQL; several with the same database and the same
+      emulator are nodes of one hub, with its keys and credentials. Without --data, secrets there
+      are sealed under a publicly known key.
       """,
     examples: [
       "belfry up", "belfry up --json --port 0 --data ./dev",
@@ -215,8 +215,8 @@ struct EmulatorCommand: Subcommand {
   static let about = CommandHelp(
     "emulator", "run the push services' stand-ins alone",
     discussion: """
-      Strict stand-ins of every push service over TLS, with virtual devices, faults and a clock
-      that tests drive, all through a control API. It listens on this machine only: it hands out keys.
+      Strict stand-ins of every push service over TLS, with virtual devices, faults and a clock that
+      tests control, all through a control API. It listens on this machine only: it issues keys.
       `belfry up --emulator URL` uses it.
       """,
     examples: ["belfry emulator", "belfry emulator --json --port 0"])

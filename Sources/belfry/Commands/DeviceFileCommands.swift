@@ -11,7 +11,7 @@ struct ExportCommand: Subcommand {
       The file has one line for each device: an installation as JSON, or a registration that an app
       wrote itself as the XML that import and export jobs use. `belfry import` reads it.
 
-      It takes a key with the right Manage. Devices that register while the export runs may be
+      It needs a key with the right Manage. Devices that register while the export runs may be
       missing; run it again, or import twice.
       """,
     examples: [
@@ -187,11 +187,11 @@ final class OutputFile {
 
 struct ImportCommand: Subcommand {
   static let about = CommandHelp(
-    "import", "bring the devices in a file into a hub, of Azure or of Belfry",
+    "import", "import the devices in a file into a hub, of Azure or of Belfry",
     discussion: """
-      Each line creates or replaces an installation (JSON) or a registration (XML); what is in the
-      hub and not in the file stays. Lines that the hub refuses are named on standard error, and
-      the exit code is 1. Importing the same file twice does no harm, except with --new-ids.
+      Each line creates or replaces an installation (JSON) or a registration (XML); devices that are
+      not in the file stay. Lines that the hub refuses are reported on standard error, and the exit
+      code is 1. Importing the same file twice does no harm, except with --new-ids.
       """,
     examples: [
       "belfry import devices.txt --data /var/lib/belfry --hub news",

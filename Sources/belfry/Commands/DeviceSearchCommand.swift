@@ -3,14 +3,15 @@ import NotificationHubs
 
 struct DeviceSearchCommand: Subcommand {
   static let about = CommandHelp(
-    "device search", "find out whom a token or another handle belongs to",
+    "device search", "find the device that a token or another handle belongs to",
     discussion: """
-      Shows the installations and registrations that have the handle, on whatever platform. It must be
-      whole: a token, a registration id, a channel's address, a browser's endpoint or its subscription
-      as JSON. With - it is read from standard input, so that the shell does not remember it.
+      Shows the installations and registrations that have the handle, on whatever platform. It must
+      be complete: a token, a registration id, a channel's address, a browser's endpoint or its
+      subscription as JSON. With - it is read from standard input, so that the shell does not
+      remember it.
 
-      Devices whose handle the push service has called dead are found for a week. Exit code 1 when
-      nobody has the handle.
+      Devices whose handle the push service has reported as dead are found for a week. The exit code
+      is 1 if no device has the handle.
       """,
     examples: [
       "belfry device search 740F4707BEBCF74F9B7C25D48E3358945F6AA01DA5DDB387462C7EAF61BB78AD",

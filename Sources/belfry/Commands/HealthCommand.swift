@@ -4,12 +4,11 @@ import NotificationHubs
 
 struct HealthCommand: Subcommand {
   static let about = CommandHelp(
-    "health", "ask a server whether it can do its work",
+    "health", "check whether a server is ready",
     discussion: """
-      Ends with 0 when /health/ready is 200, with 1 when it is 503, and with 69 when nobody answers
+      Exits with 0 if /health/ready is 200, with 1 if it is 503, and with 69 if there is no answer
       within five seconds: for the health checks of containers, which have no curl. The server is
-      that of the data directory, or of --url. docs/reference/metrics.md explains what it
-      says.
+      that of the data directory, or of --url. docs/reference/metrics.md explains the output.
       """,
     examples: [
       "belfry health --data /var/lib/belfry", "belfry health --url https://push.example.com --json",

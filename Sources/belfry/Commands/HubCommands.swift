@@ -124,7 +124,8 @@ struct HubUpdateCommand: Subcommand {
   static let about = CommandHelp(
     "hub update", "change a hub: how long devices live, disabled or not, its metadata",
     discussion: """
-      What is not mentioned stays. A new --ttl counts for devices from their next write on.
+      Anything that is not given stays as it is. A new --ttl applies to a device from its next
+      write.
       """,
     examples: [
       "belfry hub update news --ttl 90d", "belfry hub update news --disable --json",
@@ -187,10 +188,10 @@ struct HubRestoreDevicesCommand: Subcommand {
   static let about = CommandHelp(
     "hub restore-devices", "restore devices that a push service has wrongly reported as dead",
     discussion: """
-      When a push service reports a handle as dead, the hub removes the device and keeps it for seven
-      days. If that was a mistake (a wrong credential, a fault of the service), this undoes it: find
-      the wave with --dry-run, fix the credential, then restore the wave. A device whose app has
-      registered again meanwhile keeps the new registration.
+      When a push service reports a handle as dead, the hub removes the device and keeps it for
+      seven days. If that was a mistake (a wrong credential, a fault of the service), this undoes
+      it: find the wave with --dry-run, fix the credential, then restore the wave. A device whose
+      app has registered again meanwhile keeps the new registration.
       """,
     examples: [
       "belfry hub restore-devices --dry-run --data belfry-data",

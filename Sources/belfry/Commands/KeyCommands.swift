@@ -14,8 +14,8 @@ struct KeyListCommand: Subcommand {
   static let about = CommandHelp(
     "key list", "list the master keys by their ids, and how much is sealed under each",
     discussion: """
-      The master key seals the keys of policies, the credentials of push services and the addresses of
-      jobs. An id tells one key from another and nothing about it. No command shows a key.
+      The master key seals the keys of policies, the credentials of push services and the addresses
+      of jobs. An id identifies a key and reveals nothing about it. No command shows a key.
       """,
     examples: ["belfry key list --data /var/lib/belfry"])
 
@@ -54,13 +54,14 @@ struct KeyRotateCommand: Subcommand {
   static let about = CommandHelp(
     "key rotate", "replace the master key while servers run",
     discussion: """
-      Adds a new key to master.key, waits until the server has read it, seals everything again, checks
-      that nothing is left under the old key, and moves the old key to a separate file, master.key.ID:
-      older backups open only with it. If it is killed at any point, run it again to resume.
+      Adds a new key to master.key, waits until the server has read it, seals everything again,
+      checks that nothing is left under the old key, and moves the old key to a separate file,
+      master.key.ID: older backups open only with it. If it is killed at any point, run it again to
+      resume.
 
       With several nodes on PostgreSQL it stops until each has the new key: copy master.key to the
-      others, which read it within seconds, and run it again. Finally run it with --finish in the data
-      directory of each other node, to remove the old key there.
+      others, which read it within seconds, and run it again. Finally run it with --finish in the
+      data directory of each other node, to remove the old key there.
 
       If the key comes from BELFRY_MASTER_KEY, set that to NEW,OLD for servers and command first.
       """,

@@ -6,16 +6,17 @@ struct MoveCommand: Subcommand {
   static let about = CommandHelp(
     "move", "move all hubs from a file to PostgreSQL, or back",
     discussion: """
-      Moves everything: hubs, keys, credentials, devices with their ids and etags, notifications with
-      what is left to do of them, schedules, outcomes, statistics, activity and sessions. Stop the
-      servers of both first. The target is new: a directory without a database, or a database made with
-      `createdb`; a directory in the place of a PostgreSQL source is that of one of its nodes.
+      Moves everything: hubs, keys, credentials, devices with their ids and etags, notifications
+      with their remaining work, schedules, outcomes, statistics, activity and sessions. Stop the
+      servers of both first. The target must be new: a directory without a database, or a database
+      made with `createdb`; a directory in the place of a PostgreSQL source is that of one of its
+      nodes.
 
-      A move that was interrupted goes on when the same command is given again; nobody can serve its
-      target before it is done. In the end both sides are compared, by counts and hashes of all that they
-      say. The source stays as it was, with a note that keeps servers from it: two hubs would push twice.
+      If a move is interrupted, run the same command again to resume; no server starts on its target
+      before it is done. At the end both sides are compared by counts and hashes of all their rows.
+      The source stays as it was, with a note that keeps servers from it: two hubs would push twice.
 
-      What is secret stays sealed under the same master key, which must be there on both sides.
+      Secrets stay sealed under the same master key, which must be present on both sides.
       """,
     examples: [
       "belfry move --from belfry-data --to postgresql://belfry@db1/belfry --dry-run",

@@ -5,8 +5,8 @@ struct NodeListCommand: Subcommand {
   static let about = CommandHelp(
     "node list", "list the servers that work on a PostgreSQL database as one hub",
     discussion: """
-      A node tells the database every two seconds that it lives. After ten seconds of silence the
-      others take over what it had; the list remembers it for a day.
+      A node writes a heartbeat to the database every two seconds. After ten seconds without one the
+      others take over its work; the list keeps the node for a day.
       """,
     examples: [
       "belfry node list --data /var/lib/belfry", "BELFRY_DATABASE=… belfry node list --json",

@@ -106,9 +106,9 @@ struct ScheduleListCommand: Subcommand {
 
 struct NotificationShowCommand: Subcommand {
   static let about = CommandHelp(
-    "notification show", "show what became of a notification",
+    "notification show", "show the state and the outcomes of a notification",
     discussion: """
-      With --wait the exit code is 1 when no device was reached, or the time is up.
+      With --wait the exit code is 1 if no device was reached, or the time is up.
       """,
     examples: ["belfry notification show 2e7f83cc61d44e3d9397c86939918508-20200723042753-1-1"])
 
@@ -133,10 +133,10 @@ struct NotificationShowCommand: Subcommand {
 
 struct NotificationCancelCommand: Subcommand {
   static let about = CommandHelp(
-    "notification cancel", "take a scheduled notification back",
+    "notification cancel", "cancel a scheduled notification",
     discussion: """
-      A notification whose time has come cannot be taken back: the hub refuses, and exit code 1 says
-      so.
+      A notification whose time has come cannot be cancelled: the hub refuses, and the exit code is
+      1.
       """,
     examples: [
       "belfry notification cancel af14e491a7994a65b7b3a5681a373337_20300105100000_1_1_Q-S1"
@@ -157,9 +157,8 @@ struct NotificationAbortCommand: Subcommand {
   static let about = CommandHelp(
     "notification abort", "stop a notification that is under way",
     discussion: """
-      What the push services have been handed already goes out; nobody else is sent to, and counts as
-      Aborted. One that still waits for its time is cancelled. For one that has ended the exit code is
-      1.
+      Pushes that a push service already has are delivered; all other devices get nothing, and count
+      as Aborted. A scheduled notification is cancelled. For one that has ended the exit code is 1.
       """,
     examples: ["belfry notification abort 2e7f83cc61d44e3d9397c86939918508-20200723042753-1-1"])
 
@@ -181,12 +180,12 @@ struct NotificationAbortCommand: Subcommand {
 
 struct NotificationDevicesCommand: Subcommand {
   static let about = CommandHelp(
-    "notification devices", "list what became of a notification device by device",
+    "notification devices", "list the outcomes of a notification by device",
     discussion: """
-      A server keeps failures for a week unless it was told otherwise (keepOutcomes in `belfry
-      serve --help`); devices that are not listed then have got the notification.
+      A server keeps failures for a week unless it is configured otherwise (keepOutcomes in `belfry
+      serve --help`); devices that are not listed have then got the notification.
 
-      With --json each device is a line of its own.
+      With --json each device is a separate line.
       """,
     examples: ["belfry notification devices ID --outcome ExpiredChannel --json"])
 

@@ -2,13 +2,13 @@ import NotificationHubs
 
 struct NotificationExplainCommand: Subcommand {
   static let about = CommandHelp(
-    "notification explain", "tell why a device did or did not get a notification",
+    "notification explain", "explain why a device did or did not get a notification",
     discussion: """
-      Says what the hub knows: whether the device was there, which tags decided, what was rendered
-      and how large it is, what the push service answered, how often it was tried and when it is
-      tried next. Tags and templates are those of now; when they have changed since, it says so.
+      Shows whether the device existed, which tags decided, the rendered payload and its size, the
+      answer of the push service, the number of attempts and the time of the next one. Tags and
+      templates are the current ones; if they have changed since, it says so.
 
-      Exit code 1 when the device did not get it.
+      The exit code is 1 if the device did not get it.
       """,
     examples: ["belfry notification explain ID --installation 4f6d2a --json"])
 

@@ -5,11 +5,11 @@ struct NotificationWatchCommand: Subcommand {
   static let about = CommandHelp(
     "notification watch", "follow a notification until every device has its outcome",
     discussion: """
-      On a terminal one line shows what is done, the rate and the time left; elsewhere a line is
+      On a terminal one line shows the progress, the rate and the time left; elsewhere a line is
       printed when something has changed; with --json each line is an object.
 
-      Exit code 0 when the notification is completed and somebody was reached, 1 when nobody was,
-      when it was cancelled or abandoned, or when the time is up.
+      The exit code is 0 if the notification is completed and a device was reached, and 1 if none
+      was, if it was cancelled or abandoned, or if the time is up.
 
       The number of devices is known on Belfry only.
       """,

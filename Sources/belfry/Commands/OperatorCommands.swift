@@ -33,11 +33,11 @@ struct OperatorAddCommand: Subcommand {
       owner can read. Another password ends the operator's sessions.
 
       With an OpenID provider (the setting oidcIssuer) there is no password: NAME is subject:ID, or
-      email:ADDRESS, which counts where the provider says that it has verified the address. Letter case
-      counts in both. An address can pass to somebody else; the subject stays.
+      email:ADDRESS, which is valid if the provider states that it has verified the address. Both
+      are case-sensitive. An address can pass to somebody else; a subject cannot.
 
-      A viewer looks, but sees no keys; a sender also sends, schedules and aborts; a manager does
-      everything in the hub. A manager of * may make hubs, too.
+      A viewer reads everything except keys; a sender also sends, schedules and aborts; a manager
+      does everything in the hub. A manager of * may also create hubs.
       """,
     examples: [
       "belfry operator add ann --roles '*=manager'",

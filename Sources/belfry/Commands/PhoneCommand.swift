@@ -6,14 +6,13 @@ struct PhoneCommand: Subcommand {
   static let about = CommandHelp(
     "phone", "run a virtual phone: it registers with a hub and shows what arrives",
     discussion: """
-      The phone gets from the emulator what its push service reaches it by (a device token, a
-      subscription, a channel URI, …), registers an installation as the tutorial's app does, and is
-      online while this command runs: an iPhone, an Android phone (fcm), a browser (web), whose
-      messages it decrypts, or a device of another service. With --json each notification is one
-      line.
+      The phone gets its handle from the emulator (a device token, a subscription, a channel URI,
+      …), registers an installation as the tutorial's app does, and is online while this command
+      runs: an iPhone, an Android phone (fcm), a browser (web), whose messages it decrypts, or a
+      device of another service. With --json each notification is one line.
 
-      With --secure it is an iPhone that runs the secure tutorial's app: it opens what is sealed
-      into a push, or fetches it from the backend, and tells which.
+      With --secure it is an iPhone that runs the secure tutorial's app: it decrypts the payload
+      of a push, or fetches it from the backend, and says which.
       """,
     examples: [
       "belfry phone --data ./dev --tags 12345", "belfry phone --tags news --count 1 --json",

@@ -136,8 +136,8 @@ struct PolicyRotateCommand: Subcommand {
   static let about = CommandHelp(
     "policy rotate", "replace one key of an access policy by a new one",
     discussion: """
-      Tokens made with the replaced key stop working at once; those of the other key go on. So
-      rotate the key that clients do not use, move them over, then rotate the other.
+      Tokens made with the replaced key stop working at once; those of the other key stay valid. So
+      rotate the key that clients do not use, switch the clients to it, then rotate the other.
       """,
     examples: ["belfry policy rotate backend --hub news --key secondary"])
 
@@ -159,8 +159,8 @@ struct SASCommand: Subcommand {
   static let about = CommandHelp(
     "sas", "print a shared access signature, or a connection string",
     discussion: """
-      A token goes into the header Authorization. It can be handed to a device or a script that
-      must not have the key itself.
+      A token goes into the header Authorization. Give it to a device or a script that must not have
+      the key itself.
       """,
     examples: [
       "curl -H \"Authorization: $(belfry sas --data belfry-data)\" …",

@@ -6,8 +6,8 @@ struct RegistrationPutCommand: Subcommand {
   static let about = CommandHelp(
     "registration put", "create or replace a registration",
     discussion: """
-      A registration is one target: native, or one template. Apps of today write installations
-      instead, which are both (`belfry installation put`).
+      A registration is one target: native, or one template. Current apps write installations
+      instead, which can be both (`belfry installation put`).
       """,
     examples: [
       "belfry registration put --handle 62BC… --tags news",
@@ -118,8 +118,8 @@ struct RegistrationDeleteCommand: Subcommand {
   static let about = CommandHelp(
     "registration delete", "delete a registration",
     discussion: """
-      One that an installation has made comes back with the installation's next write; delete the
-      installation to be rid of it.
+      A registration that belongs to an installation is created again by the installation's next
+      write; delete the installation instead.
       """,
     examples: ["belfry registration delete 123-234-1"])
 

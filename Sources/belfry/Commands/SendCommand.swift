@@ -7,16 +7,17 @@ struct SendCommand: Subcommand {
     "send", "send a notification",
     discussion: """
       Template properties reach devices that registered a template, on every platform; a payload
-      reaches the devices of its push service as it is. Tag expressions know &&, ||, ! and
-      parentheses.
+      reaches the devices of its push service as it is. Tag expressions support &&, ||, !
+      and parentheses.
 
-      A handle is what a push service calls a device; handles get a payload of that service. With
-      --at the hub keeps the notification until its time, and `belfry notification cancel` takes it
-      back.
+      A handle is a push service's identifier of a device; handles get a payload of that service.
+      With --at the hub stores the notification until its time, and `belfry notification cancel`
+      cancels it.
 
-      At a terminal --broadcast shows how many devices it reaches and asks; --yes leaves that out.
+      On a terminal --broadcast shows how many devices it reaches and asks; --yes skips the
+      question.
 
-      With --wait the exit code is 1 when no device was reached.
+      With --wait the exit code is 1 if no device was reached.
       """,
     examples: [
       "belfry send --template message='Hello!' --tags 12345 --wait",

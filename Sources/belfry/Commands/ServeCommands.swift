@@ -19,23 +19,23 @@ struct ServeCommand: Subcommand {
   static let about = CommandHelp(
     "serve", "run the hub: the production server",
     discussion: """
-      Serves until SIGTERM or Ctrl-C, then stops accepting, finishes what is in flight and exits
-      with 0. What was accepted survives a crash and is taken up by the next start.
+      Serves until SIGTERM or Ctrl-C, then stops accepting, finishes requests and pages in flight
+      and exits with 0. Accepted work survives a crash and continues with the next start.
 
-      HTTPS is served beside HTTP once it has a certificate: files of yours (a new one is taken up
-      while the server runs, when its files change), or --tls-self-signed.
+      HTTPS is served as well as HTTP once there is a certificate: your files (which are reloaded
+      when they change), or --tls-self-signed.
 
-      With --database the hub is kept in PostgreSQL, and every server that names the same database is
-      a node of one hub; each has a data directory of its own with the same master key. `belfry node
-      list` shows them, docs/scale.md how it is set up.
+      With --database the hub is stored in PostgreSQL, and all servers with the same database are
+      nodes of one hub; each has its own data directory with the same master key. `belfry node list`
+      shows them; docs/scale.md explains the setup.
 
       Hubs come from the configuration file, or from `belfry hub create` (also while it runs).
 
-      SIGHUP reads the configuration again and takes up hubs, policies, credentials, the files of the
-      HTTPS certificate and logLevel; what else has changed is named in the log, and waits for the
-      next start. A configuration with a fault changes nothing. (A terminal that closes ends the
-      server, as SIGTERM does.) Under systemd it tells when it serves, reloads and stops, and that it
-      lives: Type=notify, WatchdogSec=.
+      SIGHUP reads the configuration again and applies hubs, policies, credentials, the files of the
+      HTTPS certificate and logLevel; other changes are listed in the log, and take effect at the
+      next start. An invalid configuration changes nothing. (A terminal that closes ends the server,
+      as SIGTERM does.) Under systemd it notifies when it is ready, reloads and stops, and feeds the
+      watchdog: Type=notify, WatchdogSec=.
       """,
     examples: [
       "belfry serve --data /var/lib/belfry",
@@ -139,7 +139,7 @@ struct ConfigCommand: Subcommand {
       A key in the file, an environment variable and a flag share one name:
       "bodyLimit" in belfry.json, BELFRY_BODY_LIMIT, --body-limit. Flags win over variables,
       variables over the file. belfry.json is JSON in which // comments are allowed. Between the two
-      comes what systemd's LoadCredential= hands over: a credential belfry.masterKey is that setting.
+      come systemd's LoadCredential= files: the credential belfry.masterKey is that setting.
       """,
     examples: ["belfry config", "BELFRY_PORT=9000 belfry config --data /var/lib/belfry"])
 

@@ -6,7 +6,7 @@ struct StatisticsCommand: Subcommand {
   static let about = CommandHelp(
     "statistics", "show what a hub has sent over time: accepted, delivered, failed, registrations",
     discussion: """
-      A line for each step in which something has happened, then the sum. Times are UTC. Steps of minutes
+      One line for each step with any activity, then the sum. Times are UTC. Steps of minutes
       are kept for a day, steps of hours for a year.
       """,
     examples: [

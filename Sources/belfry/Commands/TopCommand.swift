@@ -6,14 +6,15 @@ import Synchronization
 
 struct TopCommand: Subcommand {
   static let about = CommandHelp(
-    "top", "watch a server at work: lanes, rates, failures, what is under way, warnings",
+    "top", "show a server live: lanes, rates, failures, notifications under way, warnings",
     discussion: """
-      Shows what `/metrics`, `/health/ready` and the lists of notifications say, again and again until
-      Ctrl-C. Rates are what has changed since the look before. Where standard output is no terminal, or
-      with --once or --json, it looks twice, prints one picture and ends.
+      Shows `/metrics`, `/health/ready` and the lists of notifications, and updates them until
+      Ctrl-C. Rates are changes since the last update. If standard output is not a terminal, or with
+      --once or --json, it samples twice, prints one snapshot and exits.
 
-      The key of a connection string has to be of the namespace, with Manage. With several nodes the
-      numbers are those of the node that answers; nodes and what is under way are those of all.
+      A connection string must have a key of the namespace with Manage. With several nodes the
+      figures are those of the node that answers; nodes and notifications under way are those of
+      all.
       """,
     examples: [
       "belfry top", "belfry top --data /var/lib/belfry --interval 5",
