@@ -96,8 +96,8 @@ final class KeyHandle: @unchecked Sendable {
 
   /// A number of the key, the most significant byte first.
   /// - Parameters:
-  ///   - name: OpenSSL's name for it (EVP_PKEY-EC(7), EVP_PKEY-RSA(7)).
-  ///   - count: Its length; `nil` for the minimum.
+  ///   - name: As OpenSSL calls it (EVP_PKEY-EC(7), EVP_PKEY-RSA(7)).
+  ///   - count: Its length; `nil` for as few bytes as it takes.
   func number(_ name: String, count: Int? = nil) throws(CryptographyError) -> [UInt8] {
     var number: OpaquePointer?
     guard EVP_PKEY_get_bn_param(pointer, name, &number) == 1, let number else {
@@ -108,6 +108,12 @@ final class KeyHandle: @unchecked Sendable {
     var bytes = [UInt8](repeating: 0, count: count)
     guard BN_bn2binpad(number, &bytes, Int32(count)) == count else { throw .engine("read the key") }
     return bytes
+  }
+
+  /// SHA-256 of the private number, by which keys are told apart. Their public halves would not do:
+  /// OpenSSL reads a key whose public half was copied from another one.
+  func identity() throws(CryptographyError) -> [UInt8] {
+    Digest.sha256(try number(EVP_PKEY_is_a(pointer, "RSA") == 1 ? "d" : "priv"))
   }
 
   /// SubjectPublicKeyInfo.

@@ -69,11 +69,9 @@ extension P256PrivateKey {
     try handle.number("priv", count: 32)
   }
 
-  /// The x coordinate of the public key, 32 bytes: identifies a key without computing a public key
-  /// object.
-  package func publicX() throws(CryptographyError) -> [UInt8] {
-    try handle.number("qx", count: 32)
-  }
+  /// SHA-256 of the private number. It tells keys apart, as the public half does not, which can be
+  /// copied into another key.
+  package func identity() throws(CryptographyError) -> [UInt8] { try handle.identity() }
 
   /// The curve's order (SEC 2, section 2.4.2).
   private static let order: [UInt8] = [

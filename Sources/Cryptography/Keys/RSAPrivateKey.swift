@@ -34,8 +34,9 @@ package struct RSAPrivateKey: Sendable {
     try RSAPublicKey(der: try handle.publicDER())
   }
 
-  /// The modulus: identifies a key without computing a public key object.
-  package func modulus() throws(CryptographyError) -> [UInt8] { try handle.number("n") }
+  /// SHA-256 of the private number. It tells keys apart, as the public half does not, which can be
+  /// copied into another key.
+  package func identity() throws(CryptographyError) -> [UInt8] { try handle.identity() }
 
   /// RSASSA-PKCS1-v1_5 with SHA-256 (RFC 7518, section 3.3).
   package func signature(for message: [UInt8]) throws(CryptographyError) -> [UInt8] {

@@ -10,14 +10,14 @@ package final class APNsGateways: PlatformGateways {
   private struct TokenKey: Hashable {
     let team: String
     let key: String
-    /// The x coordinate of the public key: another key with the same name is another credential.
-    let x: [UInt8]
+    /// The identity of the key: another key with the same name is another credential.
+    let identity: [UInt8]
   }
 
   private enum Identity: Hashable {
     case token(TokenKey)
-    /// SHA-256 of the certificate.
-    case certificate([UInt8])
+    /// SHA-256 of the certificate, which is public, and of its key.
+    case certificate([UInt8], key: [UInt8])
   }
 
   /// The authentication that connections share.
@@ -98,18 +98,18 @@ package final class APNsGateways: PlatformGateways {
     do {
       switch checked.proof {
       case .token(let key):
-        let name = TokenKey(team: key.team, key: key.id, x: try key.key.publicX())
+        let name = TokenKey(team: key.team, key: key.id, identity: try key.key.identity())
         return Access(
           identity: .token(name),
           token: tokens.object(for: name) {
             ProviderToken(key: key, clock: clock, random: supplies.random)
           })
       case .certificate(let shown):
+        let key = Array(try shown.privateKeyPEM().utf8)
         return Access(
-          identity: .certificate(shown.certificate.sha256Thumbprint),
-          certificate: (
-            Array(shown.certificatePEM.utf8), Array(try shown.privateKeyPEM().utf8)
-          ))
+          identity: .certificate(
+            shown.certificate.sha256Thumbprint, key: Digest.sha256(key)),
+          certificate: (Array(shown.certificatePEM.utf8), key))
       }
     } catch {
       throw CredentialError("The credential cannot be used: \(error.message)")

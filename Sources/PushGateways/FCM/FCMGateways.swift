@@ -9,7 +9,8 @@ package final class FCMGateways: PlatformGateways {
   private struct Account: Hashable {
     let email: String
     let tokenURI: String
-    /// The modulus of the key: another key of the same account is another credential.
+    /// The identity of the key. Another key of the same account is another credential, so a hub
+    /// that names another hub's account without its key gets none of its tokens.
     let key: [UInt8]
   }
 
@@ -59,7 +60,7 @@ package final class FCMGateways: PlatformGateways {
     do {
       account = Account(
         email: checked.clientEmail, tokenURI: checked.tokenURI,
-        key: try checked.key.modulus())
+        key: try checked.key.identity())
     } catch {
       throw CredentialError("The credential cannot be used: \(error.message)")
     }

@@ -67,6 +67,27 @@ struct FCMGatewayTests {
     }
   }
 
+  @Test("who puts another's public key into a key of his own gets no token of that one")
+  func copiedPublicKey() async throws {
+    try await withFCM { bench in
+      _ = await (try bench.gateway()).deliver(FCMBench.batch(1))
+      #expect(bench.tokens.forms.count == 1)
+      // Modulus and exponent stay; what follows is the private number.
+      let pem = PushFixture.all.keys.rsa.private_pkcs8_pem
+      let block = try #require(try PEM.blocks(in: pem).first)
+      var der = block.der
+      let exponent: [UInt8] = [0x02, 0x03, 0x01, 0x00, 0x01]
+      let place = try #require(
+        der.indices.dropLast(300).first { der[$0..<$0 + 5].elementsEqual(exponent) })
+      for index in place + 60..<place + 100 { der[index] ^= 0x55 }
+      let forged = PEM.encode(label: block.label, der: der)
+      let key = try RSAPrivateKey(pem: forged)
+      #expect(try key.publicKey() == RSAPrivateKey(pem: pem).publicKey())
+      _ = await (try bench.gateway(["PrivateKey": forged])).deliver(FCMBench.batch(1))
+      #expect(bench.tokens.forms.count == 2)
+    }
+  }
+
   @Test("the access token is renewed five minutes before its end, and kept when that fails")
   func renewal() async throws {
     try await withFCM { bench in
