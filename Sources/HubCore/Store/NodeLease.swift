@@ -56,6 +56,8 @@ package struct NodeLease: Sendable {
   private var reading: Reading?
   /// The step that the last heartbeat has told of, in seconds, and the sum of all by then.
   private var toldStep: (ahead: TimeInterval, steps: Int64)?
+  /// The time at which this node last told of a step.
+  private var toldAt: Date?
   /// Whether ``steady(at:)`` is the time that the other nodes share: not before it is known that the
   /// first reading did not come between a step of the database's clock and a node that tells of it.
   package private(set) var isSettled = false
@@ -188,6 +190,13 @@ package struct NodeLease: Sendable {
     // Another node has taken the step back: to that one the database's clock goes on as before, and it
     // was this machine's that stood still. To tell of it again would go on for ever.
     if let told = toldStep, told.steps != new.steps, abs(ahead - told.ahead) <= least { return nil }
+    // The database's clock goes on as this node expects, and only the sum of steps differs: nodes whose
+    // machines stood still disagree with the others. Each of them tells of it once.
+    if new.steps != old.steps, let toldAt, new.local.timeIntervalSince(toldAt) < 2 * lease,
+      let expected = now(at: new.local), abs(new.time.timeIntervalSince(expected)) <= least
+    {
+      return nil
+    }
     return Int64((ahead * 1000).rounded())
   }
 
@@ -205,6 +214,7 @@ package struct NodeLease: Sendable {
     // It goes on as before until the step has been told.
     if let step = step(in: new, as: id) {
       toldStep = (ahead, new.steps + step)
+      toldAt = new.local
       return
     }
     toldStep = nil

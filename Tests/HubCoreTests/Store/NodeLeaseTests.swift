@@ -166,6 +166,27 @@ struct NodeLeaseTests {
     #expect(beat(at: 6, ahead: Self.hour + 2).step == Int64(Self.hour * 1000))
   }
 
+  @Test("nodes whose machines stood still together soon stop telling of it, and so do the others")
+  func disagreement() {
+    // Nodes 0 and 1 are on a host that stood still for five seconds, within their lease.
+    var nodes = (0..<3).map { _ in NodeLease(lease: 10) }
+    var steps: Int64 = 0
+    var lastTold = 0.0
+    for turn in 0..<600 {
+      let (node, time) = (turn % 3, Double(turn) * 0.67)
+      if node < 2, (15..<20).contains(time) { continue }
+      let local = Self.start + (time >= 20 && node < 2 ? time - 5 : time)
+      let reading = NodeLease.Reading(
+        local: local, uncertainty: 0.002, time: Self.start + time, steps: steps)
+      if let step = nodes[node].step(in: reading, as: Int64(node + 1)) {
+        steps += step
+        lastTold = time
+      }
+      _ = nodes[node].heard(as: Int64(node + 1), asked: local, reading, beside: [])
+    }
+    #expect(lastTold >= 20 && lastTold < 60, "\(lastTold)")
+  }
+
   @Test("a step that follows another of its size is told as well")
   mutating func sameStep() {
     _ = beat(at: 0)
