@@ -393,9 +393,7 @@ package actor Dispatcher {
     case .retryRows(let number, let rows, let count): takeRetryRows(number, rows, count)
     case .released(let found, let next): takeReleased(found, next: next)
     case .credentials(let found): takeCredentials(found)
-    case .replaced(let lane, let credential):
-      schedule.replaced(lane)
-      use(credential, for: lane)
+    case .replaced(let lane, let credential): use(credential, for: lane)
     case .broughtBack(let lane, let count): takeBroughtBack(lane, count)
     case .news(let heard, let told): takeNews(heard, told: told)
     case .gone(let number): forget(number)
@@ -947,7 +945,8 @@ package actor Dispatcher {
   private func use(_ credential: Date?, for lane: LaneKey) {
     guard lanes.use(credential, for: lane) else { return }
     schedule.replaced(lane)
-    adopt(lanes.heard(of: lane, at: clock.steady()))
+    // Without a credential every target has its outcome at once, whatever others said of the last one.
+    if credential != nil { adopt(lanes.heard(of: lane, at: clock.steady())) }
   }
 
   // MARK: Status

@@ -321,10 +321,13 @@ struct PartSettlement: Sendable {
     guard let last = context.lastTry(body) else { return nil }
     let left = last.timeIntervalSince(now)
     guard left >= Self.leastLeft else { return nil }
-    let pause = left - min(60, left / 4) * (1 + random.unit()) / 2
-    let isAskedFor = (result.retryAfter ?? 0) > 0
-    let least = isAskedFor ? 0 : RetryPolicy.least(result.outcome, asked: result.leastPause)
-    return pause >= least ? now.addingTimeInterval(pause) : nil
+    let asked = Double(result.retryAfter ?? 0)
+    // Only a pause that ends too late is cut.
+    let least =
+      asked >= left
+      ? 0 : max(asked, RetryPolicy.least(result.outcome, asked: result.leastPause))
+    let pause = max(least, left - min(60, left / 4) * (1 + random.unit()) / 2)
+    return pause < left ? now.addingTimeInterval(pause) : nil
   }
 
   /// With less time than this left, in seconds, the last answer counts.

@@ -143,6 +143,29 @@ struct DispatcherRetryTests {
     #expect((1785..<1800).contains(took), "nor is anybody given up long before the end")
   }
 
+  @Test(
+    "a Retry-After that ends just within the window is waited for in full",
+    arguments: [1772, 1780, 1788, 1794] as [Int32])
+  func closeRetryAfter(seconds: Int32) async throws {
+    let gateway = FakeGateway { _, attempt in
+      attempt > 1
+        ? .success
+        : PushResult(
+          outcome: .channelThrottled, retry: .backoff, status: 429, reason: "TooManyRequests",
+          retryAfter: seconds)
+    }
+    let world = try await DispatchWorld([.apns: gateway])
+    try await world.addDevices(0..<1)
+    let dispatcher = try await world.started()
+    let record = try await world.runningClock(for: dispatcher) {
+      let sent = try await world.send(world.native(), through: dispatcher)
+      return try await world.finished(sent, by: dispatcher)
+    }
+    #expect(DispatchWorld.outcomes(record) == [.success: 1])
+    let took = record.endedAt?.timeIntervalSince(record.enqueuedAt) ?? 0
+    #expect((Double(seconds)..<1800).contains(took))
+  }
+
   @Test("a notification that reached nobody before its time ran out is Abandoned")
   func abandoned() async throws {
     let world = try await DispatchWorld([.apns: FakeGateway { _, _ in Self.unreachable }])
