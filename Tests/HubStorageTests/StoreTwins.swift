@@ -137,7 +137,7 @@ struct StoreTwins {
       }
       return "registering \(own ?? "")"
     case 8:
-      return try await changeListed()
+      return try await changeKnown()
     case 9, 10, 11:
       return try await send()
     case 12, 13, 14:
@@ -177,24 +177,25 @@ struct StoreTwins {
     }
   }
 
-  /// Writes or deletes a registration of a list, by whomever it was made.
-  private mutating func changeListed() async throws -> String {
+  /// Writes or deletes a registration that is there or was once, by whomever it was made.
+  private mutating func changeKnown() async throws -> String {
+    guard labelCount > 0 else { return "" }
     let (now, hub, draft, deletes) = (now, hub, draft(), pick(2) == 0)
     let condition: ETagCondition = oneOf([.none, .any, .tag("1")])
-    let place = pick(8)
+    // Mostly one of the last, which may be there still.
+    let label = pick(4) == 0 ? pick(labelCount) : labelCount - 1 - pick(min(10, labelCount))
+    let known = ids
     try await same("a write") { store, side in
-      let all = try await HubStoreContract.list(store, .all, hub[side], asOf: now)
-      guard all.indices.contains(place) else { return "" }
+      guard let id = known[side].first(where: { $0.value == label })?.key else { return "" }
       let write =
         deletes
-        ? try await store.deleteRegistration(
-          all[place].id, hub: hub[side], condition: condition, at: now)
+        ? try await store.deleteRegistration(id, hub: hub[side], condition: condition, at: now)
         : try await store.putRegistration(
-          all[place].id, draft, hub: hub[side], condition: condition, at: now)
+          id, draft, hub: hub[side], condition: condition, at: now)
       guard case .done(let stored) = write else { return "\(write)" }
       return "\(stored.etag) \(stored.isDerived) \(stored.draft.tags)"
     }
-    return deletes ? "deleting listed \(place)" : "writing listed \(place)"
+    return deletes ? "deleting known \(label)" : "writing known \(label)"
   }
 
   private mutating func send() async throws -> String {
@@ -359,7 +360,25 @@ struct StoreTwins {
       (labels[0][first.number], labels[1][second.number]) = (label, label)
       (ids[0][first.id], ids[1][second.id]) = (label, label)
     }
-    let ids = ids
+    let (ids, labels) = (ids, labels)
+    let queries: [RegistrationQuery] = [
+      .tag("red"), .tag("main"), .tag(.user("bob")), .tag(.installation("i-2")),
+      .device(try RegistrationFilter(parsing: "ChannelUri eq 'BB'")),
+    ]
+    for query in queries {
+      try await same("a list of \(query)") { store, side in
+        try await HubStoreContract.list(store, query, hub[side], asOf: now)
+          .map { labels[side][$0.number] ?? -1 }
+      }
+    }
+    for kind in [AudienceQuery.Kind.native(.apns), .native(.fcmv1), .template] {
+      try await same("targets of \(kind)") { store, side in
+        let query = AudienceQuery(
+          hub: hub[side], kind: kind, expression: .not(.tag("green")), asOf: now)
+        let page = try await store.targets(query, after: 0, limit: 1_000)
+        return shown(page, side, isDirect: false)
+      }
+    }
     try await same("installations") { store, side in
       try await store.installations(
         InstallationFilter(asOf: now), hub: hub[side], after: nil, limit: 100

@@ -25,7 +25,7 @@ package enum HubStoreContract {
   }
 
   package static let clauses: [Clause] =
-    directoryClauses + installationsClauses + registrationsClauses + registrationRandomClauses
+    directoryClauses + installationsClauses + registrationsClauses
     + audienceClauses + notificationsClauses + workClauses + outcomesClauses + feedbackClauses
     + jobsClauses + statisticsClauses + activityClauses + upkeepClauses + refusalsClauses
 
