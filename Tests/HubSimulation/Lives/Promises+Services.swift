@@ -124,7 +124,8 @@ extension Life {
   }
 
   private func watchPauses(_ call: ServiceCall, _ place: ProcessID) {
-    guard !call.service.isForTokens else { return }
+    // Hubs with one application server key share no connections to browsers' services.
+    guard !call.service.isForTokens, call.service != .webPush || plan[.hubs] == 1 else { return }
     let (key, now) = (PaceRecords.Key(call), world.seconds)
     for (asked, pauses) in observations.pace.pauses[key] ?? [:] {
       for pause in pauses where pause.since + Self.reactionTime < now && now < pause.until - 1 {
