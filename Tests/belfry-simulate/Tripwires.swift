@@ -68,7 +68,7 @@ import HubSimulation
       // OpenSSL adds the time to its entropy.
       guard !frames.contains(where: { $0.contains("libcrypto") }) else { return }
       world.tell("asks for \(name)", at: world.current)
-      world.trip("\(name) at \(world.seconds) s, from \(names(frames))")
+      world.trip(name, from: names(frames))
     }
 
     /// The functions of a stack, the innermost first: those without a name by their place in a file.

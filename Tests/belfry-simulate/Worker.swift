@@ -46,16 +46,16 @@ struct Worker {
   /// The first step at which two lives of a plan differ.
   private static func difference(_ plan: Plan) -> String {
     let (one, other) = (
-      Program.live(plan, isTelling: true).world, Program.live(plan, isTelling: true).world
+      Program.live(plan, isTelling: true), Program.live(plan, isTelling: true)
     )
-    let step = zip(one.trail, other.trail).enumerated().first { $1.0.digest != $1.1.digest }
+    let step = zip(one.world.trail, other.world.trail).enumerated().first { $1.0.digest != $1.1.digest }
     guard let (number, (here, there)) = step else {
       return "two more lives of it were the same"
     }
-    func last(_ world: World, _ told: Int) -> String {
+    func last(_ life: Life, _ told: Int) -> String {
       guard told > 0 else { return "nothing" }
-      let entry = world.history[told - 1]
-      return "\(Double(entry.at) / 1e9) s \(entry.line)"
+      let entry = life.world.history[told - 1]
+      return "\(life.moment(Double(entry.at) / 1e9)) \(entry.line)"
     }
     return "they differ from step \(number) on: \(last(one, here.told)) | "
       + last(other, there.told)

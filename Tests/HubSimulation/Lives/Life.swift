@@ -42,6 +42,8 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
   private var firstCommit: Int64 = 0
   /// The copies of the database that are to be restored, by the lines that restore them.
   private var copies: [Int: (state: SimulatedDatabase.State, seconds: Double)] = [:]
+  /// When the plan began, in seconds of the world.
+  private var planBegan = Life.lead
   /// When all was healed, in seconds.
   private(set) var healedAt: Double?
 
@@ -71,6 +73,19 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
     }
   }
 
+  // MARK: Times
+
+  /// Time that the nodes have to start before the plan begins, in seconds.
+  private static let lead = 2.0
+
+  /// A moment of the world in milliseconds of the plan.
+  package func planTime(_ seconds: Double) -> Int {
+    Int(((seconds - planBegan) * 1_000).rounded())
+  }
+
+  /// A moment of the world for a text: in seconds of the plan, as in the time line.
+  package func moment(_ seconds: Double) -> String { "\(Texts.seconds(planTime(seconds))) s" }
+
   // MARK: Living
 
   /// Lives the plan, and looks at what is promised.
@@ -83,18 +98,19 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
         note("loses \(call)", at: place)
       }
       try found()
+      planBegan = world.seconds + Self.lead
       for machine in 0..<plan[.nodes] { begin(machine) }
       for line in plan.lines {
-        world.after(2 + Double(line.at) / 1_000, at: World.clients) { [unowned self] in
+        world.after(Self.lead + Double(line.at) / 1_000, at: World.clients) { [unowned self] in
           if !world.isClosing { play(line) }
         }
         guard line.act == .restore else { continue }
-        world.after(2 + Double(max(0, line.at - line[1])) / 1_000, at: World.clients) {
+        world.after(Self.lead + Double(max(0, line.at - line[1])) / 1_000, at: World.clients) {
           [unowned self] in copies[line.id] = (database.state, world.seconds)
         }
       }
       watch()
-      try run(until: 2.01 + plan.length)
+      try run(until: Self.lead + 0.01 + plan.length)
       heal()
       let end = world.seconds + Double(plan[.window]) + 600
       while findings.isEmpty, !isDone, world.seconds < end { try run(until: world.seconds + 5) }
@@ -104,7 +120,9 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
     } catch {
       fail(.finite, "\(error)")
     }
-    for trip in world.trips { fail(.ownClock, trip) }
+    for trip in world.trips {
+      fail(.ownClock, "\(trip.call) at \(moment(trip.seconds)), from \(trip.stack)")
+    }
   }
 
   private func run(until end: Double) throws {
@@ -368,7 +386,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
       hangUp(process.place)
     }
     world.after(seconds, at: World.clients) { [unowned self] in
-      note("the database is what it was at \(copy.seconds) s")
+      note("the database is what it was at \(moment(copy.seconds))")
       database.restore(copy.state, isElsewhere: line[2] == 1)
       if line[2] == 1 { observations.hasMoved = true }
       // Nobody has copies of what is lost.
@@ -410,7 +428,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
   }
 
   /// When a schedule is due, by what its client takes for the time.
-  static func due(_ line: Plan.Line) -> Double { 2 + Double(line.at + line[3]) / 1_000 }
+  static func due(_ line: Plan.Line) -> Double { lead + Double(line.at + line[3]) / 1_000 }
 
   /// Nothing is left to be done or told.
   private var isDone: Bool {

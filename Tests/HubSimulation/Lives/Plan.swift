@@ -227,8 +227,7 @@ extension Plan: CustomStringConvertible {
 
 extension Plan.Line: CustomStringConvertible {
   package var description: String {
-    let thousandths = "\(1_000 + at % 1_000)".dropFirst()
-    return (["\(at / 1_000).\(thousandths)", "\(id)", act.rawValue] + arguments.map { "\($0)" })
+    ([Texts.seconds(at), "\(id)", act.rawValue] + arguments.map { "\($0)" })
       .joined(separator: " ")
   }
 

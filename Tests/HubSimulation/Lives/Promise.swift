@@ -38,11 +38,25 @@ package enum Promise: String, CaseIterable, Sendable {
   }
 }
 
+/// Forms of numbers in texts for readers.
+package enum Texts {
+  /// A number and its noun, in the plural where that is right.
+  package static func count(_ number: Int, _ one: String, _ many: String? = nil) -> String {
+    "\(number) \(number == 1 ? one : many ?? one + "s")"
+  }
+
+  /// Seconds with three digits, as in a plan.
+  package static func seconds(_ milliseconds: Int) -> String {
+    let (size, sign) = (abs(milliseconds), milliseconds < 0 ? "-" : "")
+    return "\(sign)\(size / 1_000).\("\(1_000 + size % 1_000)".dropFirst())"
+  }
+}
+
 /// A promise that a life has seen broken.
 package struct Finding: Hashable, Sendable, CustomStringConvertible {
   package let promise: Promise
   package let text: String
-  /// In seconds.
+  /// In seconds of the world.
   package let at: Double
 
   package var description: String { "\(promise.sentence): \(text)" }

@@ -135,7 +135,7 @@ extension Life {
         expect(
           .pace, false,
           "node \(place) sends to \(call.service.rawValue) with \(call.credential), and node "
-            + "\(asked) was asked at \(Int(pause.since)) s for a pause until \(Int(pause.until)) s")
+            + "\(asked) was asked at \(moment(pause.since)) for a pause until \(moment(pause.until))")
       }
     }
     if let (asked, pause) = observations.pace.devices[call.id], pause.since < now, isAlone(call),
@@ -143,8 +143,8 @@ extension Life {
     {
       expect(
         .pace, now >= pause.until - 1,
-        "push \(call.id) comes again, and its device was put off at \(Int(pause.since)) s until "
-          + "\(Int(pause.until)) s")
+        "push \(call.id) comes again, and its device was put off at \(moment(pause.since)) "
+          + "until \(moment(pause.until))")
     }
     // A fault of the service (500) asks for nothing; it puts off its push alone.
     guard call.isAnswered, let seconds = call.retryAfter,
@@ -187,7 +187,7 @@ extension Life {
     guard world.seconds > heeded else { return }
     expect(
       .credentialHolds, call.refusal != .wrong,
-      "node \(place) sends with a credential that was replaced at \(Int(righted.at)) s")
+      "node \(place) sends with a credential that was replaced at \(moment(righted.at))")
   }
 
   /// A node has looked for a service at a host that has none, as a credential says that leads
@@ -206,7 +206,7 @@ extension Life {
     expect(
       .credentialHolds, !isLate,
       "node \(place) looks for \(host), where a credential led that was replaced at "
-        + "\(Int(righted.at)) s")
+        + moment(righted.at))
   }
 
   /// A credential that is refused rests but for a probe, which may try once more with a fresh token.
@@ -235,6 +235,6 @@ extension Life {
     expect(
       .pace, late.count <= 2,
       "node \(place) has sent \(late.count) requests in 30 s to \(call.service.rawValue) with "
-        + "\(call.credential), which is refused since \(Int(times[0])) s")
+        + "\(call.credential), which is refused since \(moment(times[0]))")
   }
 }

@@ -147,7 +147,7 @@ extension Life {
     // A repeat whose key is over is another schedule.
     if let at = send?.cancelledAt, !observations.hasSkippedDays {
       expect(
-        .cancelledIsSilent, push.seconds < at, "\(line) is sent, and was cancelled at \(at) s")
+        .cancelledIsSilent, push.seconds < at, "\(line) is sent, and was cancelled at \(moment(at))")
     }
     // What a gateway has already goes out. What was sent again under a key whose time was over is
     // another notification.
@@ -403,7 +403,7 @@ extension Life {
       if send.abortedAt != nil, observations.openAborts.contains(line) {
         expect(
           .abortedIsSilent, !observations.lateAborts.contains(line) || observations.hasGoneBack,
-          "\(line) is sent, and was aborted at \(Int(send.abortedAt ?? 0)) s")
+          "\(line) is sent, and was aborted at \(moment(send.abortedAt ?? 0))")
       }
       for id in send.ids {
         let row = state.notifications.last { $0.record.id == id }

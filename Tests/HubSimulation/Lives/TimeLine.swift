@@ -14,7 +14,8 @@ package struct TimeLine: CustomStringConvertible {
   }
 
   private struct Entry {
-    let at: Int64
+    /// In milliseconds of the plan.
+    let at: Int
     let column: Column
     var text: String
     var count = 1
@@ -30,16 +31,11 @@ package struct TimeLine: CustomStringConvertible {
     machines = life.plan[.nodes]
     let lines = Dictionary(
       life.plan.lines.map { ("\($0)", $0) }, uniquingKeysWith: { first, _ in first })
-    // The life begins a little before its plan.
-    let begin =
-      life.world.history.lazy.compactMap { at, place, text in
-        place == World.clients ? lines[text].map { at - Int64($0.at) * 1_000_000 } : nil
-      }.first ?? 0
     for (_, place, text) in life.world.history where place == World.clients {
       noteID(in: text)
     }
     for (at, place, text) in life.world.history {
-      let at = at - begin
+      let at = life.planTime(Double(at) / 1e9)
       if place == World.clients, let line = lines[text] {
         add(at, column(of: line), line.words)
       } else if text.hasPrefix("BROKEN: ") {
@@ -68,7 +64,7 @@ package struct TimeLine: CustomStringConvertible {
     return shortIDs.reduce(text) { $0.replacing($1.id, with: $1.text) }
   }
 
-  private mutating func add(_ at: Int64, _ column: Column, _ text: String) {
+  private mutating func add(_ at: Int, _ column: Column, _ text: String) {
     if column == .database, Self.isQuiet(text) { return }
     // The same again is a number.
     if let last = entries.last, last.column == column, last.text == text {
@@ -107,12 +103,6 @@ package struct TimeLine: CustomStringConvertible {
 
     """
 
-  private static func seconds(_ nanoseconds: Int64) -> String {
-    let milliseconds = abs(nanoseconds / 1_000_000)
-    return (nanoseconds < 0 ? "-" : "")
-      + "\(milliseconds / 1_000).\("\(1_000 + milliseconds % 1_000)".dropFirst())"
-  }
-
   package var description: String {
     let node = max(12, min(30, (Self.width - Self.timeWidth - 66) / machines))
     let database = 32
@@ -125,7 +115,7 @@ package struct TimeLine: CustomStringConvertible {
         zip(widths, ["clients, services"] + (0..<machines).map { "machine \($0)" } + ["database"])
           .map { ($0, $1) })
     for entry in entries {
-      let moment = Self.seconds(entry.at)
+      let moment = Texts.seconds(entry.at)
       let words = entry.count > 1 ? "\(entry.text) ×\(entry.count)" : entry.text
       guard entry.column != .all else {
         text += row(moment, [(Self.width - Self.timeWidth, words)])

@@ -30,6 +30,13 @@ package final class World: @unchecked Sendable {  // owner: the one thread of th
     package let description: String
   }
 
+  /// A call of code of a life for a time or for chance that is not the world's.
+  package struct Trip: Sendable {
+    package let call: String
+    package let stack: String
+    package let seconds: Double
+  }
+
   private struct Ready {
     let number: Int
     let place: ProcessID
@@ -44,7 +51,7 @@ package final class World: @unchecked Sendable {  // owner: the one thread of th
   package private(set) var digest: UInt64 = 0xCBF2_9CE4_8422_2325
   /// The life is over: waits end with an error, and tasks that are left run to their end.
   package private(set) var isClosing = false
-  package private(set) var trips: [String] = []
+  package private(set) var trips: [Trip] = []
   /// Lines of the time line; kept only if ``isTelling``.
   package private(set) var history: [(at: Int64, place: ProcessID, line: String)] = []
   package let isTelling: Bool
@@ -261,5 +268,7 @@ package final class World: @unchecked Sendable {  // owner: the one thread of th
   }
 
   /// Code of a life has asked for a time or for chance that is not the world's.
-  package func trip(_ what: String) { if !isClosing { trips.append(what) } }
+  package func trip(_ call: String, from stack: String) {
+    if !isClosing { trips.append(Trip(call: call, stack: stack, seconds: seconds)) }
+  }
 }
