@@ -109,8 +109,8 @@ enum Program {
     let life = live(plan, isTelling: true)
     let comment = TimeLine(life).description.split(separator: "\n").map { "# \($0)\n" }.joined()
     say(
-      "seed \(plan.seed): shrunk from \(Report.count(before, "line")) to \(plan.lines.count), "
-        + "in \(Report.count(shrinker.lives, "life", "lives")):\n\n\(plan)\(comment)")
+      "seed \(plan.seed): shrunk from \(Texts.count(before, "line")) to \(plan.lines.count), "
+        + "in \(Texts.count(shrinker.lives, "life", "lives")):\n\n\(plan)\(comment)")
     let path = "\(options.folder)/\(promise.rawValue)-\(plan.seed).plan"
     do {
       try "\(plan)\(comment)".write(toFile: path, atomically: true, encoding: .utf8)

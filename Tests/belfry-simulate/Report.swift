@@ -21,7 +21,7 @@ struct Report {
     say(
       """
 
-      \(Self.count(tally.lives, "life", "lives")) in \(Int(seconds)) s: \
+      \(Texts.count(tally.lives, "life", "lives")) in \(Int(seconds)) s: \
       \(Int(Double(tally.lives) / seconds)) a second, \
       \(tally.steps) steps, \(Self.span(tally.virtualSeconds)) of virtual time, \
       \(Int(tally.virtualSeconds / seconds)) times real time; \(tally.livesTwice) lived twice, \
@@ -69,7 +69,7 @@ struct Report {
       (state, wanted.count { tally.strikes[$0.rawValue]?[state] != nil })
     }
     return kinds.sorted { ($0.1, $0.0) < ($1.1, $1.0) }.prefix(5)
-      .map { "\($0.0) (\($0.1) kinds)" }.joined(separator: ", ")
+      .map { "\($0.0) (\(Texts.count($0.1, "kind")))" }.joined(separator: ", ")
   }
 
   private func printPromises() {
@@ -89,11 +89,6 @@ struct Report {
     return faults
       + Promise.allCases.filter { tally.checks[$0.rawValue] ?? 0 == 0 }
       .map { "promise \($0.rawValue)" }
-  }
-
-  /// A number and its noun, in the plural where that is right.
-  static func count(_ number: Int, _ one: String, _ many: String? = nil) -> String {
-    "\(number) \(number == 1 ? one : many ?? one + "s")"
   }
 
   /// As long for each digest.

@@ -48,7 +48,9 @@ struct Worker {
     let (one, other) = (
       Program.live(plan, isTelling: true), Program.live(plan, isTelling: true)
     )
-    let step = zip(one.world.trail, other.world.trail).enumerated().first { $1.0.digest != $1.1.digest }
+    let step = zip(one.world.trail, other.world.trail).enumerated().first {
+      $1.0.digest != $1.1.digest
+    }
     guard let (number, (here, there)) = step else {
       return "two more lives of it were the same"
     }

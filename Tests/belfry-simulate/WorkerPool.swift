@@ -180,10 +180,10 @@ final class WorkerPool: Sendable {
     let tally = state.withLock { $0.tally }
     let seconds = -began.timeIntervalSinceNow
     let text =
-      "\(Int(seconds)) s: \(Report.count(tally.lives, "life", "lives")), "
+      "\(Int(seconds)) s: \(Texts.count(tally.lives, "life", "lives")), "
       + "\(Int(Double(tally.lives) / seconds)) a second, "
       + "\(Report.span(tally.virtualSeconds)) of virtual time, "
-      + Report.count(tally.found.count, "finding")
+      + Texts.count(tally.found.count, "finding")
     if isTerminal {
       say("\u{1b}[K\(text)\r", terminator: "")
     } else {

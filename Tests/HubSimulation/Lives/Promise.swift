@@ -45,6 +45,12 @@ package enum Texts {
     "\(number) \(number == 1 ? one : many ?? one + "s")"
   }
 
+  /// Numbers that are possible: `16 or none`.
+  static func list(_ values: Set<Int?>) -> String {
+    (values.compactMap { $0 }.sorted().map { "\($0)" } + (values.contains(nil) ? ["none"] : []))
+      .joined(separator: " or ")
+  }
+
   /// Seconds with three digits, as in a plan.
   package static func seconds(_ milliseconds: Int) -> String {
     let (size, sign) = (abs(milliseconds), milliseconds < 0 ? "-" : "")

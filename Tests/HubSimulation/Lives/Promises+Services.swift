@@ -135,7 +135,8 @@ extension Life {
         expect(
           .pace, false,
           "node \(place) sends to \(call.service.rawValue) with \(call.credential), and node "
-            + "\(asked) was asked at \(moment(pause.since)) for a pause until \(moment(pause.until))")
+            + "\(asked) was asked at \(moment(pause.since)) for a pause until \(moment(pause.until))"
+        )
       }
     }
     if let (asked, pause) = observations.pace.devices[call.id], pause.since < now, isAlone(call),

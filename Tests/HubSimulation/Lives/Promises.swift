@@ -86,7 +86,8 @@ extension Life {
     )
     expect(
       .bounded, rows <= meant || observations.hasGoneBack,
-      "\(seen.line) has \(rows) outcomes and retries for \(meant) devices")
+      "\(seen.line) has \(Texts.count(rows, "outcome or retry", "outcomes and retries")) for "
+        + Texts.count(meant, "device"))
     if abandoned > seen.abandoned {
       if seen.abandoned == 0, let since = seen.owedSince, !hasUnseenStep(state) {
         let age = world.seconds - since
@@ -147,7 +148,8 @@ extension Life {
     // A repeat whose key is over is another schedule.
     if let at = send?.cancelledAt, !observations.hasSkippedDays {
       expect(
-        .cancelledIsSilent, push.seconds < at, "\(line) is sent, and was cancelled at \(moment(at))")
+        .cancelledIsSilent, push.seconds < at, "\(line) is sent, and was cancelled at \(moment(at))"
+      )
     }
     // What a gateway has already goes out. What was sent again under a key whose time was over is
     // another notification.
@@ -436,7 +438,7 @@ extension Life {
     let total = counts.values.reduce(0, +)
     expect(
       .oneOutcome, row.failures.count <= total,
-      "\(seen.line) keeps \(row.failures.count) outcomes and counts \(total)")
+      "\(seen.line) keeps \(Texts.count(row.failures.count, "outcome")) and counts \(total)")
     expect(
       .bounded, row.parts.allSatisfy(\.retries.isEmpty), "\(seen.line) is done and has retries left"
     )
@@ -446,13 +448,15 @@ extension Life {
     let taken = pushes.values.reduce(0) { $0 + $1.values.reduce(0, +) }
     expect(
       .oneOutcome, successes <= taken,
-      "\(seen.line) counts \(successes) successes, and \(taken) pushes were taken")
+      "\(seen.line) counts \(Texts.count(successes, "success", "successes")), and "
+        + "\(Texts.count(taken, "push was", "pushes were")) taken")
     guard row.record.abortedAt == nil else { return }
     // Longer than any pause of a retry: what is given up then has been waiting for nothing.
     expect(
       .reached,
       seen.abandoned == 0 || seen.gaveUpAt < (healedAt ?? .infinity) + 700 || hasUnseenStep(state),
-      "\(seen.line) gives \(seen.abandoned) devices up, when all had been well for long")
+      "\(seen.line) gives \(Texts.count(seen.abandoned, "device")) up, when all had been well for long"
+    )
     if seen.isDirect {
       for (index, target) in row.targets.enumerated() where !target.isDuplicate {
         expect(
@@ -481,7 +485,8 @@ extension Life {
     if isUnchanged, all.count == seen.audience.count {
       expect(
         .oneOutcome, total == seen.audience.count,
-        "\(seen.line) counts \(total) outcomes for \(seen.audience.count) devices: "
+        "\(seen.line) counts \(Texts.count(total, "outcome")) for "
+          + "\(Texts.count(seen.audience.count, "device")): "
           + "\(counts.map { "\($0.key.outcome.rawValue) \($0.value)" }.sorted()), kept of "
           + "\(row.failures.keys.sorted()), meant for \(seen.audience.keys.sorted())")
     }
@@ -533,15 +538,17 @@ extension Life {
     }
     expect(
       .durable, told.handle.allows(handle) || isReplaced,
-      "\(what) has handle \(handle.map { "\($0)" } ?? "none"), and may have \(mayHave)")
+      "\(what) has handle \(handle.map { "\($0)" } ?? "none"), and may have \(Texts.list(mayHave))")
     let tags = found.map { Names.mask($0.tags.map(\.rawValue)) }
     expect(
       .durable, told.tags.allows(tags),
-      "\(what) has tags \(tags.map { "\($0)" } ?? "none"), and may have \(told.tags.possible)")
+      "\(what) has tags \(tags.map { "\($0)" } ?? "none"), and may have \(Texts.list(told.tags.possible))"
+    )
     let user = found.map { $0.userID.flatMap { Int($0.dropFirst(4)) } ?? 0 }
     expect(
       user.map { $0 > 0 } ?? false ? .erased : .durable, told.user.allows(user),
-      "\(what) is of user \(user.map { "\($0)" } ?? "none"), and may be of \(told.user.possible)")
+      "\(what) is of user \(user.map { "\($0)" } ?? "none"), and may be of \(Texts.list(told.user.possible))"
+    )
     guard let row, let handle = mayHave.count == 1 ? mayHave.first ?? nil : nil,
       !services.dead.contains(Names.handle(handle)), !observations.isSlandered,
       ledger.replacements.isEmpty
