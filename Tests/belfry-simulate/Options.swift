@@ -9,6 +9,8 @@ enum Exit: Int32 {
   case blind = 2
   /// The same plan was two different lives.
   case notDeterministic = 3
+  /// A process did not survive a life, or hung within a step of it.
+  case crashed = 4
   case usage = 64
   case failed = 70
 }
@@ -75,8 +77,10 @@ struct Options {
     Faults: \(Act.faults.map(\.rawValue).joined(separator: " "))
 
     Exit code 0: nothing was found. 1: a promise was broken. 2: after 10000 lives some promise or fault
-    was not tested once. 3: a plan was two different lives. 64: a word or value that this program does
-    not know, or a plan with a mistake. 70: it could not do its work.
+    was not tested once (with --nodes, --only or --short, only faults count). 3: a plan was two different
+    lives. 4: a process crashed in a life, or hung. 64: an option or value that this program does not
+    know, or a plan with a mistake. 70: it could not do its work, or the life of --shrink does not break
+    the promise.
 
     """
 

@@ -100,10 +100,9 @@ enum Program {
       })
     let before = shrinker.plan.lines.count
     guard shrinker.shrink() else {
-      say(
-        "no shorter: played again, the life of seed \(options.onePlan.seed) does not break "
-          + promise.rawValue)
-      return .failed
+      fail(
+        "the life of seed \(shrinker.plan.seed) does not break \(promise.rawValue), so there is "
+          + "nothing to shorten")
     }
     let plan = shrinker.plan
     let life = live(plan, isTelling: true)

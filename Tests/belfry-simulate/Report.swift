@@ -38,6 +38,7 @@ struct Report {
     }
     say("digest \(Self.hex(tally.digest))")
     if !tally.differences.isEmpty { return .notDeterministic }
+    if tally.found.contains(where: \.isLost) { return .crashed }
     if !tally.found.isEmpty { return .found }
     return blind.isEmpty ? .nothingFound : .blind
   }

@@ -7,6 +7,8 @@ struct Tally: Codable, Sendable {
     let promise: String
     let seed: UInt64
     let text: String
+    /// The process did not come to the end of the life, so the life can be neither told nor shortened.
+    let isLost: Bool
   }
 
   /// A plan that was two different lives.
@@ -42,7 +44,8 @@ struct Tally: Codable, Sendable {
     var promises: Set<Promise> = []
     for finding in life.findings where promises.insert(finding.promise).inserted {
       found.append(
-        Found(promise: finding.promise.rawValue, seed: life.plan.seed, text: finding.text))
+        Found(
+          promise: finding.promise.rawValue, seed: life.plan.seed, text: finding.text, isLost: false))
     }
   }
 

@@ -157,7 +157,8 @@ final class WorkerPool: Sendable {
         promise: isSlow ? Promise.finite.rawValue : Self.crash, seed: life.seed,
         text: isSlow
           ? "a step has not ended after \(Int(Self.longest)) s"
-          : "the process ended with " + (signal == 0 ? "exit code \(code)" : "signal \(signal)"))
+          : "the process ended with " + (signal == 0 ? "exit code \(code)" : "signal \(signal)"),
+        isLost: true)
       if isWanted(found) {
         state.tally.found.append(found)
         note(found, &state)
@@ -199,9 +200,12 @@ final class WorkerPool: Sendable {
       let words =
         ["--seed", "\(found.seed)"] + options.planWords
       say("\n\(found.promise), seed \(found.seed): \(found.text)")
-      say(
-        "play it again: script/simulate \(words.joined(separator: " ")) --lives 1 --tell")
-      guard found.promise != Self.crash else { continue }
+      let again = "script/simulate \(words.joined(separator: " ")) --lives 1"
+      guard !found.isLost else {
+        say("not shortened; play it again: \(again) --debug")
+        continue
+      }
+      say("play it again: \(again) --tell")
       let child = Child(["--shrink", found.promise, "--keep", options.folder] + words)
       while let line = child.read() { say(line) }
       _ = child.end()
