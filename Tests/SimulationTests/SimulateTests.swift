@@ -72,20 +72,28 @@ struct SimulateTests {
   func badInput() async throws {
     for (words, reason) in [
       (["--live", "3"], "'--live' is unknown"),
-      (["--seed"], "--seed wants a value"),
-      (["--seed", "one"], "--seed wants a number"),
-      (["--nodes", "6"], "--nodes wants a number from 1 to 5"),
-      (["--minutes", "0"], "--minutes wants a number above 0"),
+      (["--seed"], "--seed needs a value"),
+      (["--keep", "--tell"], "--keep needs a value"),
+      (["--seed", "1", "--seed", "2"], "--seed is there twice"),
+      (["--seed", "one"], "--seed needs a number from 0 to 9223372036854775807, not 'one'"),
+      (["--nodes", "6"], "--nodes needs a number from 1 to 5, not '6'"),
+      (["--minutes", "0"], "--minutes needs a number above 0, up to 100000, not '0'"),
       (["--only", "kill,send"], "there is no fault 'send': they are kill,"),
-      (["--plan", "/nowhere.plan"], "--plan: '/nowhere.plan' cannot be read"),
+      (
+        ["--plan", "/nowhere.plan"],
+        "--plan: '/nowhere.plan' cannot be read: No such file or directory"
+      ),
+      (["--plan", "/dev"], "--plan: '/dev' cannot be read: Is a directory"),
       (["--tell", "--lives", "2"], "--tell is about one life"),
-      (["--seed", "99999999999999999999"], "--seed wants a number from 0 to 9223372036854775807"),
+      (["--contract", "--lives", "2"], "--contract and --lives exclude each other"),
+      (["--seed", "99999999999999999999"], "--seed needs a number from 0 to 9223372036854775807"),
       (["--wanted", "luck"], "there is no promise 'luck'"),
       (["--shrink", "luck"], "there is no promise 'luck'"),
     ] {
       let run = try await BelfryProcess.run(words, program: "belfry-simulate")
       #expect(run.code == 64, "\(words)")
       #expect(run.errors.hasPrefix("belfry-simulate: \(reason)"), "\(run.errors)")
+      #expect(run.errors.contains("; see script/simulate --help") != reason.contains("cannot be read"))
       #expect(run.errors.split(separator: "\n").count == 1)
     }
   }
@@ -117,7 +125,7 @@ struct SimulateTests {
       ),
       ("1 1 revoke 1", "revoke takes 0 arguments, not 1"),
       ("1 1 jump", "there is no act 'jump': they are put,"),
-      ("1 1 put 0 0 x 0 0 0", "put: handle wants a number, not 'x'"),
+      ("1 1 put 0 0 x 0 0 0", "put: handle needs a number, not 'x'"),
       ("1 1 kill 2 100", "kill: machine is a number from 0 to 1, not 2"),
       ("1 1 kill 0 -1", "kill: ms is a number from 0 to"),
       ("1 1 createHub 1", "createHub: hub is a number from 0 to 0, not 1"),
@@ -126,11 +134,18 @@ struct SimulateTests {
       ("1 1 abort 7", "abort: 7 is not the number of an earlier send, direct, batch, schedule"),
       ("1 1", "a line is 'SECONDS NUMBER ACT ARGUMENTS'"),
       ("-1 1 revoke", "SECONDS is a number from 0"),
-      ("speed 3", "there is no parameter 'speed': they are nodes,"),
-      ("nodes 6", "nodes wants a number from 1 to 5"),
-      ("slots 3", "slots wants a power of two"),
-      ("page 0", "page wants a number from 1"),
-      ("order 4", "order wants a number from 0 to 3"),
+      ("1 1 put 0 0 5000 0 0 0", "put: handle is a number from 0 to 4999, not 5000"),
+      ("1 1 replace 0 6000", "replace: by is a number from 0 to 4999, not 6000"),
+      (
+        "1,5 1 revoke",
+        "a line begins with SECONDS or a parameter, and '1,5' is neither; parameters are seed, nodes,"
+      ),
+      ("nodes 6", "nodes needs a number from 1 to 5, not '6'"),
+      ("nodes", "nodes needs a number from 1 to 5"),
+      ("slots 3", "slots needs a power of two: 1, 2, 4 or 8, not 3"),
+      ("platforms 3", "platforms needs 2 or 4, not 3"),
+      ("page 0", "page needs a number from 1"),
+      ("order 4", "order needs a number from 0 to 3"),
       ("seed 2", "seed is there already"),
     ])
   func badPlan(_ line: String, _ reason: String) async throws {
@@ -139,6 +154,7 @@ struct SimulateTests {
     }
     #expect(run.code == 64)
     #expect(run.errors.contains(".plan: line 3: \(reason)"), "\(run.errors)")
+    #expect(!run.errors.contains("--help"))
     #expect(run.errors.split(separator: "\n").count == 1)
   }
 
@@ -148,9 +164,21 @@ struct SimulateTests {
     let run = try await withPlan(plan) { try await simulate("--plan", $0, "--seed", "2") }
     #expect(run.code == 64)
     #expect(run.errors.contains("--plan and --seed exclude each other"), "\(run.errors)")
+    let first = try await withPlan(plan) { try await simulate("--plan", $0, "--first") }
+    #expect(first.code == 64)
+    #expect(first.errors.contains("--plan and --first exclude each other"), "\(first.errors)")
     let twice = try await withPlan(plan + "2 1 revoke\n") { try await simulate("--plan", $0) }
     #expect(twice.code == 64)
     #expect(twice.errors.contains("line 4: there is a line with the number 1 already"))
+  }
+
+  @Test("says that a life does not break the promise for which it is to be shortened")
+  func nothingToShorten() async throws {
+    let run = try await simulate("--shrink", "erased", "--seed", "1", "--short")
+    #expect(run.code == 70)
+    #expect(
+      run.errors == "belfry-simulate: the life of seed 1 does not break erased, so there is nothing "
+        + "to shorten\n")
   }
 
   @Test("plays the plans that it draws")

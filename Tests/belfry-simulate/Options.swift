@@ -19,6 +19,8 @@ enum Exit: Int32 {
 struct Options {
   struct Fault: Error, CustomStringConvertible {
     let description: String
+    /// It is about what is in a file, not about the options.
+    var isOfFile = false
   }
 
   enum Action {
@@ -86,19 +88,18 @@ struct Options {
 
   init(_ words: some Sequence<String>) throws {
     var words = Array(words)[...]
-    // Those that say which lives, which a plan says itself.
-    var choices: [String] = []
+    var given: [String] = []
     while let word = words.popFirst() {
-      if ["--seed", "--lives", "--minutes", "--nodes", "--only", "--short"].contains(word) {
-        choices.append(word)
-      }
+      guard !given.contains(word) else { throw Fault(description: "\(word) is there twice") }
+      given.append(word)
       switch word {
       case "-h", "--help":
         action = .help
         return
       case "--seed":
-        guard let value = UInt64(try Self.value(of: word, &words)), value <= Self.mostSeed else {
-          throw Fault(description: "--seed wants a number from 0 to \(Self.mostSeed)")
+        let text = try Self.value(of: word, &words)
+        guard let value = UInt64(text), value <= Self.mostSeed else {
+          throw Fault(description: "--seed needs a number from 0 to \(Self.mostSeed), not '\(text)'")
         }
         seed = value
       case "--lives": lives = try Self.number(word, &words, 1...1_000_000_000)
@@ -108,8 +109,10 @@ struct Options {
         planOptions.nodes = nodes
         planWords += [word, "\(nodes)"]
       case "--minutes":
-        guard let value = Double(try Self.value(of: word, &words)), value > 0, value <= 100_000
-        else { throw Fault(description: "--minutes wants a number above 0") }
+        let text = try Self.value(of: word, &words)
+        guard let value = Double(text), value > 0, value <= 100_000 else {
+          throw Fault(description: "--minutes needs a number above 0, up to 100000, not '\(text)'")
+        }
         minutes = value
       case "--short":
         planOptions.isShort = true
@@ -133,15 +136,31 @@ struct Options {
       default: throw Fault(description: "'\(word)' is unknown")
       }
     }
-    if plan != nil, let choice = choices.first {
-      throw Fault(description: "--plan and \(choice) exclude each other")
-    }
+    try Self.checkTogether(given)
     if wanted != nil { stopsAtFirst = true }
-    if case .run = action, plan != nil || isTelling {
+    if given.contains("--tell") || given.contains("--shrink") {
       guard (lives ?? 1) == 1, minutes == nil else {
-        throw Fault(description: "--tell is about one life")
+        let word = given.contains("--tell") ? "--tell" : "--shrink"
+        throw Fault(description: "\(word) is about one life")
       }
-      action = .play
+    }
+    if case .run = action, plan != nil || isTelling { action = .play }
+  }
+
+  /// Refuses an option that another one leaves without effect.
+  private static func checkTogether(_ given: [String]) throws {
+    // A plan says itself which life it is, and is one life.
+    let ofMany = [
+      "--seed", "--lives", "--minutes", "--nodes", "--only", "--short", "--first", "--wanted",
+    ]
+    let excluded = [
+      "--contract": ofMany + ["--plan", "--tell", "--shrink"], "--plan": ofMany,
+      "--shrink": ["--tell"],
+    ]
+    for word in excluded.keys.sorted() where given.contains(word) {
+      if let other = given.first(where: { excluded[word]?.contains($0) ?? false }) {
+        throw Fault(description: "\(word) and \(other) exclude each other")
+      }
     }
   }
 
@@ -149,23 +168,27 @@ struct Options {
   private static let mostSeed = UInt64(Int64.max)
 
   private static func value(of word: String, _ words: inout ArraySlice<String>) throws -> String {
-    guard let value = words.popFirst() else { throw Fault(description: "\(word) wants a value") }
-    return value
+    guard let value = words.first, !value.hasPrefix("--") else {
+      throw Fault(description: "\(word) needs a value")
+    }
+    return words.removeFirst()
   }
 
   private static func number(
     _ word: String, _ words: inout ArraySlice<String>, _ range: ClosedRange<Int>
   ) throws -> Int {
-    guard let value = Int(try value(of: word, &words)), range.contains(value) else {
+    let text = try value(of: word, &words)
+    guard let value = Int(text), range.contains(value) else {
       throw Fault(
-        description: "\(word) wants a number from \(range.lowerBound) to \(range.upperBound)")
+        description: "\(word) needs a number from \(range.lowerBound) to \(range.upperBound), "
+          + "not '\(text)'")
     }
     return value
   }
 
   private static func faults(_ text: String) throws -> Set<Act> {
     let names = text.split(separator: ",")
-    guard !names.isEmpty else { throw Fault(description: "--only wants names of faults") }
+    guard !names.isEmpty else { throw Fault(description: "--only needs names of faults") }
     return Set(
       try names.map { name in
         guard let act = Act(rawValue: String(name)), act.isFault else {
@@ -188,18 +211,33 @@ struct Options {
 
   private static func promises(_ text: String) throws -> [String] {
     let names = text.split(separator: ",")
-    guard !names.isEmpty else { throw Fault(description: "--wanted wants names of promises") }
+    guard !names.isEmpty else { throw Fault(description: "--wanted needs names of promises") }
     return try names.map { try promise($0).rawValue }
   }
 
   private static func plan(_ path: String) throws -> Plan {
-    guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
-      throw Fault(description: "--plan: '\(path)' cannot be read")
+    func unreadable(_ reason: String) -> Fault {
+      Fault(description: "--plan: '\(path)' cannot be read: \(reason)", isOfFile: true)
+    }
+    func systemReason() -> String { String(cString: strerror(errno)) }
+    guard let file = fopen(path, "r") else { throw unreadable(systemReason()) }
+    defer { fclose(file) }
+    var bytes: [UInt8] = []
+    var block = [UInt8](repeating: 0, count: 65_536)
+    while true {
+      let count = fread(&block, 1, block.count, file)
+      if count == 0 { break }
+      bytes += block.prefix(count)
+    }
+    // A directory can be opened, and not read.
+    guard ferror(file) == 0 else { throw unreadable(systemReason()) }
+    guard let text = String(bytes: bytes, encoding: .utf8) else {
+      throw unreadable("it is not text in UTF-8")
     }
     do {
       return try Plan(text)
     } catch {
-      throw Fault(description: "\(path): \(error)")
+      throw Fault(description: "\(path): \(error)", isOfFile: true)
     }
   }
 

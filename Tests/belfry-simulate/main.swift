@@ -8,7 +8,7 @@ do {
   let options = try Options(CommandLine.arguments.dropFirst())
   exit(Program.run(options).rawValue)
 } catch {
-  FileHandle.standardError.write(
-    Data("belfry-simulate: \(error); see belfry-simulate --help\n".utf8))
+  let hint = (error as? Options.Fault)?.isOfFile ?? false ? "" : "; see script/simulate --help"
+  FileHandle.standardError.write(Data("belfry-simulate: \(error)\(hint)\n".utf8))
   exit(Exit.usage.rawValue)
 }

@@ -68,7 +68,7 @@ package struct Plan: Equatable, Sendable {
       }
     }
 
-    /// The values that it may have; of ``slots`` only powers of two.
+    /// The values that it may have; of ``slots`` and ``platforms`` only powers of two.
     var range: ClosedRange<Int> {
       switch self {
       case .nodes: 1...5
@@ -135,7 +135,8 @@ extension Plan: CustomStringConvertible {
         } else if first == "seed" {
           guard !hasSeed else { throw Fault(description: "seed is there already") }
           guard words.count == 2, let value = UInt64(words[1]) else {
-            throw Fault(description: "seed wants a number from 0 to \(UInt64.max)")
+            throw Fault(
+              description: "seed needs a number from 0 to \(UInt64.max)\(Self.instead(words))")
           }
           seed = value
           hasSeed = true
@@ -170,8 +171,8 @@ extension Plan: CustomStringConvertible {
   private mutating func addParameter(_ words: [String]) throws {
     guard let parameter = Parameter(rawValue: words[0]) else {
       throw Fault(
-        description: "there is no parameter '\(words[0])': they are "
-          + Parameter.allCases.map(\.rawValue).joined(separator: ", "))
+        description: "a line begins with SECONDS or a parameter, and '\(words[0])' is neither; "
+          + "parameters are seed, " + Parameter.allCases.map(\.rawValue).joined(separator: ", "))
     }
     guard parameters[parameter] == nil else {
       throw Fault(description: "\(parameter.rawValue) is there already")
@@ -179,13 +180,21 @@ extension Plan: CustomStringConvertible {
     let range = parameter.range
     guard words.count == 2, let value = Int(words[1]), range.contains(value) else {
       throw Fault(
-        description: "\(parameter.rawValue) wants a number from \(range.lowerBound) to "
-          + "\(range.upperBound)")
+        description: "\(parameter.rawValue) needs a number from \(range.lowerBound) to "
+          + "\(range.upperBound)\(Self.instead(words))")
     }
     guard parameter != .slots || value.nonzeroBitCount == 1 else {
-      throw Fault(description: "slots wants a power of two: 1, 2, 4 or 8")
+      throw Fault(description: "slots needs a power of two: 1, 2, 4 or 8, not \(value)")
+    }
+    guard parameter != .platforms || value != 3 else {
+      throw Fault(description: "platforms needs 2 or 4, not 3")
     }
     parameters[parameter] = value
+  }
+
+  /// What a line has in place of one value.
+  private static func instead(_ words: [String]) -> String {
+    words.count > 1 ? ", not '\(words.dropFirst().joined(separator: " "))'" : ""
   }
 
   /// Whether each line can happen in this world. Leaving out lines and parameters may end that.
@@ -255,7 +264,7 @@ extension Plan.Line: CustomStringConvertible {
     }
     let arguments = try zip(names, words.dropFirst(3)).map { name, word in
       guard let value = Int(word) else {
-        throw Plan.Fault(description: "\(act.rawValue): \(name) wants a number, not '\(word)'")
+        throw Plan.Fault(description: "\(act.rawValue): \(name) needs a number, not '\(word)'")
       }
       return value
     }
