@@ -172,6 +172,21 @@ struct SimulateTests {
     #expect(twice.errors.contains("line 4: there is a line with the number 1 already"))
   }
 
+  @Test("names the lines of faults that had nothing to strike")
+  func neverStruck() async throws {
+    let plan = """
+      belfry simulation 1
+      seed 1
+      1 3 lose 0 21 900 0
+      1 4 kill 1 9000
+      2 5 kill 1 100
+
+      """
+    let run = try await withPlan(plan) { try await simulate("--plan", $0) }
+    #expect(run.code == 0, "\(run.output)\(run.errors)")
+    #expect(run.output.contains("never struck: line 3 (lose), line 5 (kill)"), "\(run.output)")
+  }
+
   @Test("says that a life does not break the promise for which it is to be shortened")
   func nothingToShorten() async throws {
     let run = try await simulate("--shrink", "erased", "--seed", "1", "--short")

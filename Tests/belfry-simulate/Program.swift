@@ -85,6 +85,10 @@ enum Program {
     say(
       "seed \(plan.seed): \(Int(life.world.seconds)) s of virtual time, \(life.world.steps) steps, "
         + "\(life.findings.isEmpty ? "nothing found" : "a promise is broken")")
+    if options.plan != nil, !life.neverStruck.isEmpty {
+      let lines = life.neverStruck.map { "line \($0.id) (\($0.act.rawValue))" }
+      say("never struck: \(lines.joined(separator: ", "))")
+    }
     say("digest \(Report.hex(life.world.digest))")
     return life.findings.isEmpty ? .nothingFound : .found
   }

@@ -148,7 +148,7 @@ package enum Act: String, CaseIterable, Sendable {
     case "count": 1...1_000
     case "share": 0...1_000
     case "status": 400...599
-    // The clients of a batch are of APNs; where there are two platforms all handles are theirs.
+    // A batch goes to devices of APNs, and a life of two platforms has no others than theirs.
     case "handle" where self == .batch || plan[.platforms] <= 2: 0...Names.windowsHandles - 1
     case "by" where plan[.platforms] <= 2: 0...Names.windowsHandles - 1
     case "device", "handle", "by", "user": 0...9_999

@@ -9,6 +9,8 @@ package final class DatabaseNetwork: @unchecked Sendable {  // owner: the world'
 
   /// A call that loses its connection once so many more of its name have been made.
   private struct Trap {
+    /// The line of the plan that has set it.
+    let line: Int
     let machine: Int
     let call: String
     var left: Int
@@ -27,8 +29,8 @@ package final class DatabaseNetwork: @unchecked Sendable {  // owner: the world'
   private(set) var underWay: [ProcessID: [String: Int]] = [:]
   /// Hears of each writing call that the database has done.
   var hasCommitted: (String, ProcessLink) -> Void = { _, _ in }
-  /// Hears of each trap that was sprung: the place, and the call.
-  var hasLost: (ProcessID, String) -> Void = { _, _ in }
+  /// Hears of each trap that was sprung: its line in the plan, the place, and the call.
+  var hasLost: (Int, ProcessID, String) -> Void = { _, _, _ in }
 
   /// Time for which a process retries before it gives up, in seconds, as the engine does.
   static let patience = 5.0
@@ -57,8 +59,9 @@ package final class DatabaseNetwork: @unchecked Sendable {  // owner: the world'
     refusal = (world.seconds + seconds, error)
   }
 
-  func trap(_ machine: Int, _ call: String, after count: Int, isAfter: Bool) {
-    traps.append(Trap(machine: machine, call: call, left: count, isAfter: isAfter))
+  func trap(_ line: Int, _ machine: Int, _ call: String, after count: Int, isAfter: Bool) {
+    traps.append(
+      Trap(line: line, machine: machine, call: call, left: count, isAfter: isAfter))
   }
 
   func heal() {
@@ -108,8 +111,8 @@ package final class DatabaseNetwork: @unchecked Sendable {  // owner: the world'
           guard isThere, !(link.isDead && diesUnheard) else {
             return continuation.resume(returning: .lost(isDone: false, error: nil))
           }
-          if trap == false {
-            hasLost(link.place, name)
+          if let trap, !trap.isAfter {
+            hasLost(trap.line, link.place, name)
             return hangUp(link, continuation, isDone: false, error: nil)
           }
           if let refusal, refusal.until > world.seconds, call.isWrite {
@@ -125,9 +128,9 @@ package final class DatabaseNetwork: @unchecked Sendable {  // owner: the world'
               world.tell("machine \(link.machine): \(name)", at: World.database)
             }
           } catch let refusal { error = refusal }
-          if trap == true { hasLost(link.place, name) }
+          if let trap { hasLost(trap.line, link.place, name) }
           let loses = cuts[link.machine].map { $0.until > world.seconds && $0.ways == .answers }
-          if trap == true || isLost || loses == true {
+          if trap != nil || isLost || loses == true {
             return hangUp(link, continuation, isDone: true, error: error)
           }
           world.after(back, at: link.place) { [error] in
@@ -181,11 +184,11 @@ package final class DatabaseNetwork: @unchecked Sendable {  // owner: the world'
     return latency * (draw.oneIn(100) ? usual * draw.between(10, 100) : usual)
   }
 
-  /// - Returns: `nil` when the call meets none; whether its answer is lost, or itself.
-  private func springTrap(_ machine: Int, _ name: String) -> Bool? {
+  /// - Returns: `nil` when the call meets none.
+  private func springTrap(_ machine: Int, _ name: String) -> Trap? {
     for index in traps.indices where traps[index].machine == machine && traps[index].call == name {
       traps[index].left -= 1
-      if traps[index].left < 0 { return traps.remove(at: index).isAfter }
+      if traps[index].left < 0 { return traps.remove(at: index) }
     }
     return nil
   }

@@ -53,6 +53,14 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
   /// Number of times that each fault struck, by the call that the node was waiting for.
   package private(set) var strikes: [Act: [String: Int]] = [:]
 
+  /// The numbers of the faults that struck.
+  private var struck: Set<Int> = []
+  /// Faults that met nothing: a machine that was down already, a call that nobody made, or a plan that
+  /// ended before them.
+  package var neverStruck: [Plan.Line] {
+    plan.lines.filter { $0.act.isFault && !struck.contains($0.id) }
+  }
+
   package init(_ plan: Plan, isTelling: Bool = false) {
     self.plan = plan
     let world = World(
@@ -92,7 +100,8 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
   package func live() {
     do {
       network.hasCommitted = { [unowned self] in committed($0, $1) }
-      network.hasLost = { [unowned self] place, call in
+      network.hasLost = { [unowned self] line, place, call in
+        struck.insert(line)
         strikes[.lose, default: [:]][call, default: 0] += 1
         if let process = processes.first(where: { $0.place == place }) { disturb(process, for: 0) }
         note("loses \(call)", at: place)
@@ -219,7 +228,8 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
 
   private func play(_ line: Plan.Line) {
     note("\(line)", at: World.clients)
-    if line.act.isFault { strike(line) } else { begin(line) }
+    guard line.act.isFault else { return begin(line) }
+    if strike(line) { struck.insert(line.id) }
   }
 
   /// Remembers what a fault met.
@@ -231,15 +241,16 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
     }
   }
 
-  private func strike(_ line: Plan.Line) {
+  /// - Returns: Whether it has struck. One that waits for a call has not yet.
+  private func strike(_ line: Plan.Line) -> Bool {
     let index = line[0]
     let seconds = Double(line.act.length.map { line[$0] } ?? 0) / 1_000
     switch line.act {
     case .kill, .stop, .pause, .suspend:
-      guard index < processes.count else { return }
-      strike(line.act, processes[index], for: seconds)
+      guard index < processes.count else { return false }
+      return strike(line.act, processes[index], for: seconds)
     case .cut:
-      guard index < processes.count else { return }
+      guard index < processes.count else { return false }
       count(.cut, at: processes[index])
       disturb(processes[index], for: seconds)
       network.cut(index, for: seconds, .init(rawValue: line[2]) ?? .both)
@@ -259,7 +270,8 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
       if abs(line[1]) >= 86_000_000 { observations.hasSkippedDays = true }
     case .lose:
       let call = StoreCalls.names[line[1] % StoreCalls.names.count]
-      network.trap(index, call, after: line[2], isAfter: line[3] == 1)
+      network.trap(line.id, index, call, after: line[2], isAfter: line[3] == 1)
+      return false
     case .losses:
       strikeAll(.losses, for: seconds)
       network.lose(line[1], for: seconds)
@@ -270,14 +282,15 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
       strikeAll(.failover, for: seconds)
       network.leave(for: seconds)
       if plan[.synchronous] == 0 { lose(commits: line[1]) }
-    case .restore: restore(line, for: seconds)
+    case .restore: return restore(line, for: seconds)
     case .refuse:
       strikeAll(.refuse, for: seconds)
       network.refuse(with: StoreCalls.errors[line[1] % StoreCalls.errors.count], for: seconds)
     default:
       for process in processes { count(line.act, at: process) }
-      strikeService(line, for: seconds)
+      return strikeService(line, for: seconds)
     }
+    return true
   }
 
   private func strikeAll(_ act: Act, for seconds: Double) {
@@ -287,20 +300,21 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
     }
   }
 
-  private func strikeService(_ line: Plan.Line, for seconds: Double) {
+  private func strikeService(_ line: Plan.Line, for seconds: Double) -> Bool {
     switch line.act {
     case .slander: observations.isSlandered = true
     case .replace:
-      guard Names.platform(ofHandle: line[0]) == Names.platform(ofHandle: line[1]) else { return }
+      guard Names.platform(ofHandle: line[0]) == Names.platform(ofHandle: line[1]) else { return false }
       ledger.replacements[line[0], default: []].insert(line[1])
     case .reset: observations.isDisturbed = true
     default: break
     }
     services.strike(line, for: seconds)
+    return true
   }
 
-  private func strike(_ act: Act, _ process: NodeProcess, for seconds: Double) {
-    guard !process.isDead, held[process.machine] == nil else { return }
+  private func strike(_ act: Act, _ process: NodeProcess, for seconds: Double) -> Bool {
+    guard !process.isDead, held[process.machine] == nil else { return false }
     count(act, at: process)
     note("\(act.rawValue)", at: process.place)
     let machine = process.machine
@@ -317,6 +331,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
       world.pause(process.place)
     }
     world.after(seconds, at: World.clients) { [unowned self] in release(machine, from: act) }
+    return true
   }
 
   /// Ends what holds a machine.
@@ -373,9 +388,9 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
 
   /// All processes end; once nothing of theirs is on its way any more the copy takes the place of the
   /// database, and others begin.
-  private func restore(_ line: Plan.Line, for seconds: Double) {
+  private func restore(_ line: Plan.Line, for seconds: Double) -> Bool {
     guard let copy = copies[line.id], !held.values.contains(where: { $0.act == .restore }) else {
-      return
+      return false
     }
     observations.beginTurn()
     strikeAll(.restore, for: seconds)
@@ -401,6 +416,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
       observations.endTurn(at: world.seconds)
       for machine in clocks.indices { release(machine, from: .restore) }
     }
+    return true
   }
 
   private func heal() {
