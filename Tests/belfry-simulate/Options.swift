@@ -58,14 +58,14 @@ struct Options {
     its own; see docs/simulation.md.
 
       --seed N           the first life's seed (default 1); the next life has the next one
-      --lives N          so many lives
+      --lives N          so many lives; with --minutes, whichever is first
       --minutes M        so long (default 1, unless --lives is given)
       --nodes N          lives of exactly N nodes, 1 to 5
       --only FAULT,...   no faults but these
       --short            no lives of hours, only those of a minute
       --jobs N           processes side by side (default: one a processor)
       --first            ends with the first finding
-      --wanted P,...     ends with the first finding of these promises, and counts no others
+      --wanted P,...     ends with the first finding of these promises, and counts no other findings
       --keep FOLDER      where plans of findings are written (default .build/simulation)
 
       --plan FILE        plays one recorded life; what the options above say of lives is in the plan
