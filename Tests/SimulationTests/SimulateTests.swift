@@ -93,7 +93,8 @@ struct SimulateTests {
       let run = try await BelfryProcess.run(words, program: "belfry-simulate")
       #expect(run.code == 64, "\(words)")
       #expect(run.errors.hasPrefix("belfry-simulate: \(reason)"), "\(run.errors)")
-      #expect(run.errors.contains("; see script/simulate --help") != reason.contains("cannot be read"))
+      #expect(
+        run.errors.contains("; see script/simulate --help") != reason.contains("cannot be read"))
       #expect(run.errors.split(separator: "\n").count == 1)
     }
   }
@@ -192,7 +193,8 @@ struct SimulateTests {
     let run = try await simulate("--shrink", "erased", "--seed", "1", "--short")
     #expect(run.code == 70)
     #expect(
-      run.errors == "belfry-simulate: the life of seed 1 does not break erased, so there is nothing "
+      run.errors
+        == "belfry-simulate: the life of seed 1 does not break erased, so there is nothing "
         + "to shorten\n")
   }
 

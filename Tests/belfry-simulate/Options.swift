@@ -99,7 +99,8 @@ struct Options {
       case "--seed":
         let text = try Self.value(of: word, &words)
         guard let value = UInt64(text), value <= Self.mostSeed else {
-          throw Fault(description: "--seed needs a number from 0 to \(Self.mostSeed), not '\(text)'")
+          throw Fault(
+            description: "--seed needs a number from 0 to \(Self.mostSeed), not '\(text)'")
         }
         seed = value
       case "--lives": lives = try Self.number(word, &words, 1...1_000_000_000)

@@ -45,7 +45,8 @@ struct Tally: Codable, Sendable {
     for finding in life.findings where promises.insert(finding.promise).inserted {
       found.append(
         Found(
-          promise: finding.promise.rawValue, seed: life.plan.seed, text: finding.text, isLost: false))
+          promise: finding.promise.rawValue, seed: life.plan.seed, text: finding.text, isLost: false
+        ))
     }
   }
 

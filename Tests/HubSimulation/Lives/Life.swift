@@ -304,7 +304,9 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
     switch line.act {
     case .slander: observations.isSlandered = true
     case .replace:
-      guard Names.platform(ofHandle: line[0]) == Names.platform(ofHandle: line[1]) else { return false }
+      guard Names.platform(ofHandle: line[0]) == Names.platform(ofHandle: line[1]) else {
+        return false
+      }
       ledger.replacements[line[0], default: []].insert(line[1])
     case .reset: observations.isDisturbed = true
     default: break
