@@ -47,7 +47,7 @@ extension CommandLineSuite {
         let refused = try await refusal(["--connection", string, "--hub", "nope"])
         #expect(refused.code == code)
         #expect(refused.errors.contains("the hub 'nope'"), "\(refused.errors)")
-        #expect(refused.errors.contains("is not there"), "\(refused.errors)")
+        #expect(refused.errors.contains("does not exist"), "\(refused.errors)")
       }
       #expect(try await process.end() == 0)
     }

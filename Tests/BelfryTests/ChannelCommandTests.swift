@@ -90,7 +90,7 @@ extension CommandLineSuite {
 
     @Test(
       arguments: [
-        (["create", "--storage", "all"], "--storage wants latest or none"),
+        (["create", "--storage", "all"], "--storage must be latest or none"),
         (["show"], "ID is missing"),
         (["show", "x y"], "'x y' is not a channel id"),
         (["send", "AAAA"], "say what to send"),
@@ -98,7 +98,7 @@ extension CommandLineSuite {
         (["send", "AAAA", "--state", "{"], "--state is not valid JSON"),
         (["send", "AAAA", "--state", "[]"], "must be a JSON object"),
         (["send", "AAAA", "--apns", "{}", "--end"], "--end goes with --state"),
-        (["send", "AAAA", "--state", "{}", "--until", "soon"], "--until wants a time"),
+        (["send", "AAAA", "--state", "{}", "--until", "soon"], "--until must be a time"),
         (["send", "AAAA", "--state", "{}", "--priority", "7"], "--priority must be 10, 5 or 1"),
         (["crate"], "needs one of these"),
       ])

@@ -31,7 +31,7 @@ struct HandedCredentialTests {
     #expect {
       _ = try configuration()
     } throws: {
-      "\($0)".contains(file) && "\($0)".contains("'port' wants")
+      "\($0)".contains(file) && "\($0)".contains("'port' must be")
     }
   }
 

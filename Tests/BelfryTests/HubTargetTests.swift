@@ -202,7 +202,7 @@ extension CommandLineSuite {
       let sent = try await place.run("send", "--template", "message=x", "--broadcast")
       #expect(sent.code == 64 && sent.errors.contains("BELFRY_CONNECTION_STRING names"))
       let hubs = try await place.run("hub", "list")
-      #expect(hubs.code == 64 && hubs.errors.contains("Say --data DIR"), "\(hubs.errors)")
+      #expect(hubs.code == 64 && hubs.errors.contains("Pass --data DIR"), "\(hubs.errors)")
     }
 
     @Test("the end of one `belfry up` leaves the other to be found, with its own emulator")

@@ -57,7 +57,7 @@ extension CommandLineSuite {
         (["put", "--handle", "0A1"], "hexadecimal"),
         (["put", "--handle", "0A", "--tags", "a b"], "invalid tag"),
         (["put", "--handle", "0A", "--etag", "1"], "--etag needs --id"),
-        (["put", "--platform", "browser", "--handle", "x"], "wants {"),
+        (["put", "--platform", "browser", "--handle", "x"], "must be {"),
         (["put", "<nothing/>"], "The specified resource description is invalid."),
         (["list", "--tag", "a", "--handle", "b"], "exclude each other"),
         (["list", "--limit", "0"], "from 1 to"),

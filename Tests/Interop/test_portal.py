@@ -166,8 +166,8 @@ def test_a_key_signs_in_and_is_not_kept(browser, address, hub):
 @pytest.mark.parametrize(
     "text, says",
     [
-        ("nonsense", "no connection string"),
-        ("Endpoint=sb://x/;SharedAccessKeyName=Root;SharedAccessKey=d3Jvbmc=", "does not take this key for this hub"),
+        ("nonsense", "not a connection string"),
+        ("Endpoint=sb://x/;SharedAccessKeyName=Root;SharedAccessKey=d3Jvbmc=", "does not accept this key for this hub"),
     ],
 )
 def test_a_wrong_key_is_told_with_what_to_do(browser, address, text, says):

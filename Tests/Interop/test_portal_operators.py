@@ -304,7 +304,7 @@ def test_who_is_idle_signs_in_again_and_goes_on_where_they_were(tab, server):
     at_home(page, "ann")
     long_ago(server, "seen_at")
     page.press("Search")
-    page.reads("Your session is over")
+    page.reads("Your session has expired")
     page.check()
     page.fill("User", "ann")
     page.fill("Password", PASSWORD)
@@ -327,7 +327,7 @@ def test_who_signs_out_is_out_in_every_tab_and_in_none_of_another_browser(tab, s
     page.await_value("location.pathname === '/$portal/sign-in'")
     assert page.browser.call("Storage.getCookies")["cookies"] == []
     second.press("Search")
-    second.reads("Your session is over")
+    second.reads("Your session has expired")
     second.check()
     other.visit("hub/shop/devices")
     at_home(other, "ann")
@@ -349,7 +349,7 @@ def test_who_is_taken_out_of_the_file_is_out_under_an_open_page(tab, server):
     until(lambda: page.run(
         "fetch('/shop/installations?api-version=2020-06').then((reply) => reply.status)") == 401)
     page.press("Search")
-    page.reads("Your session is over")
+    page.reads("Your session has expired")
 
 
 def test_two_operators_at_once_are_told_apart_in_the_activity_log(tab):
@@ -403,7 +403,7 @@ def test_an_operator_signs_in_at_the_provider_and_lands_where_they_wanted(tab, s
 
 
 @pytest.mark.parametrize("language, says", [
-    ("en", "you are no operator here"), ("fr", "vous n’êtes pas opérateur ici"), ("zh", "您不是这里的操作员"),
+    ("en", "you are not an operator here"), ("fr", "vous n’êtes pas opérateur ici"), ("zh", "您不是这里的操作员"),
 ])
 def test_somebody_unknown_learns_whom_to_add_and_how(tab, server, language, says):
     server.provider.person = {"sub": "it's-me", "email": "me@example.com", "email_verified": True}
@@ -509,7 +509,7 @@ def test_a_code_that_was_used_and_an_attempt_that_took_too_long_are_told(tab, se
     address = callback(page, server)
     server.provider.codes.clear()
     page.open(address)
-    page.reads("does not take the code any more")
+    page.reads("no longer accepts the code")
     page.check()
     server.provider.signed_in_at = None
     # As if the browser had kept its attempt for an hour. What goes to the provider is made of all of it.

@@ -223,7 +223,7 @@ def test_devices_that_died_are_told_of_and_brought_back(portal, hub, stack):
     assert len(before) == 1 and "APNs" in before[0], before
     portal.check()
     portal.press("Bring back")
-    portal.reads("First mend what was wrong")
+    portal.reads("Fix the cause first")
     portal.check()
     portal.press("Bring back")
     portal.reads("registrations are back.")
@@ -335,7 +335,7 @@ def test_an_import_goes_on_where_a_server_was_busy_and_can_be_stopped(browser, a
     page.close()
 
 
-@pytest.mark.parametrize("content, says", [(b"\x89PNG\r\n" + bytes(300), "refused: 2"), (b"x" * (9 << 20), "no file of devices")])
+@pytest.mark.parametrize("content, says", [(b"\x89PNG\r\n" + bytes(300), "refused: 2"), (b"x" * (9 << 20), "not a file of devices")])
 def test_a_file_of_something_else_is_told(portal, content, says):
     portal.visit("hub/demo/jobs")
     with tempfile.TemporaryDirectory(prefix="belfry-import-") as folder:

@@ -96,7 +96,7 @@ struct CredentialConfigurationTests {
         "keyFile is not a signing key"
       ),
       (#""apns": { "certificateFile": "AuthKey_ABC123DEFG.p8" }"#, "not a .p12 archive"),
-      (#""apns": { "certificateFile": "push.p12" }"#, "wants its password"),
+      (#""apns": { "certificateFile": "push.p12" }"#, "needs its password"),
       (#""apns": { "certificateFile": "push.p12", "password": "hidden" }"#, "does not open"),
       (
         #""apns": { "certificateFile": "push.p12", "password": { "variable": "NOT_SET" } }"#,
@@ -135,12 +135,12 @@ struct CredentialConfigurationTests {
       ),
       (#""adm": { "clientId": "c", "clientSecret": { "file": "none" } }"#, "No such file"),
       (#""adm": { "clientId": "c", "clientSecret": { "env": "X" } }"#, "unknown key 'env'"),
-      (#""adm": { "clientId": "c", "clientSecret": {} }"#, "wants a text, or"),
+      (#""adm": { "clientId": "c", "clientSecret": {} }"#, "must be a text, or"),
       (#""baidu": { "apiKey": "k" }"#, "secretKey is missing"),
-      (#""baidu": { "apiKey": 1 }"#, "wants a text"),
+      (#""baidu": { "apiKey": 1 }"#, "must be a text"),
       (#""xiaomi": {}"#, "appSecret is missing"),
       (#""xiaomi": { "appSecret": "hid den" }"#, "appSecret is missing or no secret"),
-      (#""xiaomi": 7"#, "wants objects"),
+      (#""xiaomi": 7"#, "must be an object"),
       (#""gcm": {}"#, "unknown key 'gcm'"),
     ])
   func bad(section: String, complaint: String) throws {

@@ -25,7 +25,7 @@ extension CommandLineSuite {
       }
       let soon = try archive("soon.p12", days: 12.5)
       let none = try await set(soon, password: nil)
-      #expect(none.code == 1 && none.errors.contains("wants its password"), "\(none.errors)")
+      #expect(none.code == 1 && none.errors.contains("needs its password"), "\(none.errors)")
       let wrong = try await set(soon, password: "guess")
       #expect(wrong.code == 1 && wrong.errors.contains("does not open"), "\(wrong.errors)")
       #expect(!wrong.errors.contains("guess"))

@@ -166,6 +166,15 @@ struct NodeLeaseTests {
     #expect(beat(at: 6, ahead: Self.hour + 2).step == Int64(Self.hour * 1000))
   }
 
+  @Test("a step that is undone at once is told as well")
+  mutating func undone() {
+    _ = beat(at: 0)
+    #expect(beat(at: 2, ahead: -Self.hour).step == Int64(-Self.hour * 1000))
+    #expect(beat(at: 4, steps: -Self.hour).step == Int64(Self.hour * 1000))
+    #expect(beat(at: 6, steps: 0).step == nil)
+    #expect(now(at: 6) == 0 && steady(at: 6) == 0)
+  }
+
   @Test("nodes whose machines stood still together soon stop telling of it, and so do the others")
   func disagreement() {
     // Nodes 0 and 1 are on a host that stood still for five seconds, within their lease.
