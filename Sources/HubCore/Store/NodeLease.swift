@@ -193,7 +193,8 @@ package struct NodeLease: Sendable {
     // The database's clock goes on as this node expects, and only the sum of steps differs: nodes whose
     // machines stood still disagree with the others. Each of them tells of it once.
     // What it has told itself is none of that.
-    if new.steps != toldStep?.steps ?? old.steps, let toldAt, new.local.timeIntervalSince(toldAt) < 2 * lease,
+    if new.steps != toldStep?.steps ?? old.steps, let toldAt,
+      new.local.timeIntervalSince(toldAt) < 2 * lease,
       let expected = now(at: new.local), abs(new.time.timeIntervalSince(expected)) <= least
     {
       return nil
