@@ -558,7 +558,7 @@ def test_what_is_to_be_deleted_is_confirmed_at_the_provider_in_a_tab_of_its_own(
     server.provider.asks_again = False
     page.click("dialog[open]:last-of-type a.as-button")
     tab_of_provider = page.opened()
-    tab_of_provider.await_value("document.body?.innerText.includes('nothing is confirmed')")
+    tab_of_provider.await_value("document.body?.innerText.includes('nothing was confirmed')")
     tab_of_provider.close()
     assert page.run("document.querySelectorAll('dialog').length") == 2
     server.provider.asks_again = True
