@@ -192,7 +192,7 @@ package struct NodeLease: Sendable {
     if let told = toldStep, told.steps != new.steps, abs(ahead - told.ahead) <= least { return nil }
     // The database's clock goes on as this node expects, and only the sum of steps differs: nodes whose
     // machines stood still disagree with the others. Each of them tells of it once.
-    // What it has told itself is none of that.
+    // A sum that differs by this node's own telling alone is no disagreement.
     if new.steps != toldStep?.steps ?? old.steps, let toldAt,
       new.local.timeIntervalSince(toldAt) < 2 * lease,
       let expected = now(at: new.local), abs(new.time.timeIntervalSince(expected)) <= least

@@ -191,7 +191,7 @@ private struct WaitingRetry {
 }
 
 extension NotificationRow {
-  /// Where those parts stand that a node has claimed and that are not known.
+  /// Indices of the parts that a node has claimed and that are not among the known ones.
   fileprivate func forgotten(by node: Int64, beside known: Set<WorkID>) -> [Int] {
     parts.indices.filter { index in
       let part = parts[index]

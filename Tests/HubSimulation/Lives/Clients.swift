@@ -297,7 +297,7 @@ extension Life {
   /// What was for an erased user alone goes with its key.
   func hasErased(in hub: Int) -> Bool { observations.erasedHubs.contains(hub) }
 
-  /// What is sent, by its number in a plan; `nil` fills in templates.
+  /// The kind of message, by its number in a plan; `nil` fills in templates.
   private static let kinds: [PushPlatform?] = [.apns, .fcmv1, nil, .wns, .browser]
 
   private static func headers(_ platform: PushPlatform?) -> [(name: String, value: String)] {

@@ -86,9 +86,9 @@ struct Observations {
   var widenedAt: Int64 = 0
   /// The database stands on another server, where commits have other numbers.
   var hasMoved = false
-  /// How many notifications were accepted, those included that the database has no more.
+  /// Number of notifications accepted, including those that the database has lost.
   var accepted = 0
-  /// How often in a row a process held more than there is to do.
+  /// Number of consecutive checks at which a process held more than there is to do.
   var heldMore: [ProcessID: Int] = [:]
   /// When, and by which process, the only hub's credential for a service was last set right; none
   /// once somebody begins to change it.

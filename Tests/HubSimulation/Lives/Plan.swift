@@ -192,7 +192,7 @@ extension Plan: CustomStringConvertible {
     parameters[parameter] = value
   }
 
-  /// What a line has in place of one value.
+  /// The end of a message, which quotes the words given in place of one value.
   private static func instead(_ words: [String]) -> String {
     words.count > 1 ? ", not '\(words.dropFirst().joined(separator: " "))'" : ""
   }

@@ -173,7 +173,7 @@ extension Life {
       && database.state.registrations.count { $0.handle == handle && $0.isNative } <= 1
   }
 
-  /// What makes a gateway hang, or try again by itself.
+  /// Faults that make a gateway hang, or retry by itself.
   private static let hangs: Set<Act> = [.silence, .disconnect, .reset, .goAway, .throttle, .fail]
 
   /// Nothing goes out with a credential that was refused and has been replaced: the process that has
@@ -182,7 +182,7 @@ extension Life {
     guard call.service == .apns, let righted = observations.righted[.apns], call.status != 429,
       isItself(place, since: righted.at)
     else { return }
-    // What hangs in a gateway goes on with the credential that it began with.
+    // A gateway that hangs continues with the credential that it began with.
     guard !plan.lines.contains(where: { Self.hangs.contains($0.act) }) else { return }
     let heeded = righted.at + (place == righted.by ? 0.5 : 4)
     guard world.seconds > heeded else { return }
