@@ -251,7 +251,9 @@ package actor Dispatcher {
 
   /// This part is done, or its notification or hub is gone.
   /// - Parameter isFinished: The notification has its final state.
-  private func remove(_ number: Int, isFinished: Bool) {
+  /// - Parameter isReplaced: Whether the same part is added again at once, so that nobody has waited
+  ///   to the end yet.
+  private func remove(_ number: Int, isFinished: Bool, isReplaced: Bool = false) {
     guard let job = jobs.remove(number) else { return }
     schedule.remove(number)
     retries.remove(number)
@@ -266,6 +268,7 @@ package actor Dispatcher {
     }
     // As few parts of a notification are taken up at a time, there may be another.
     if work.store.isShared { claims.want(at: clock.steady()) }
+    guard !isReplaced else { return }
     let isLast = jobs.numbers(of: job.context.id).isEmpty
     waiters.resume { waiting in
       waiting.map { $0 == job.context.id && isLast } ?? jobs.isEmpty
@@ -828,7 +831,7 @@ package actor Dispatcher {
         guard let lease = jobs[old]?.context.lease, lease.epoch < record.lease.epoch else {
           continue
         }
-        remove(old, isFinished: false)
+        remove(old, isFinished: false, isReplaced: true)
       }
       add(record, retryRows: rows)
     }

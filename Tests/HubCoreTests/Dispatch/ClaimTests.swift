@@ -141,13 +141,16 @@ struct ClaimTests {
     await process.called("targets(_:after:limit:)")
     process.refuse("targets(_:after:limit:)", with: nil)
     await store.heart?.stop()
-    let isGivenUp = try await world.runningClock(for: nil) {
+    // Well before the end of the notification's time, which would end it without a lease, too.
+    let limit = world.clock.now + 60
+    let isGivenUp = try await world.runningClock(for: nil, until: limit) {
       await dispatcher.waitUntilIdle(within: .seconds(86_400))
     }
     #expect(isGivenUp)
     #expect(world.gateways[.apns]?.pushes.isEmpty == true)
     #expect(
-      world.events.all.contains { if case .leaseLost(_, sent.id, _) = $0 { true } else { false } })
+      world.events.all.contains { if case .leaseLost(_, sent.id, _) = $0 { true } else { false } },
+      "\(world.events.all)")
     await dispatcher.stop(within: .seconds(5))
     #expect(try await store.notification(sent.id, hub: sent.hub)?.state.isFinal == false)
   }

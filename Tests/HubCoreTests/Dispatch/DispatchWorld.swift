@@ -148,24 +148,29 @@ struct DispatchWorld {
   }
 
   func runningClock<T: Sendable>(
-    for dispatcher: Dispatcher?, _ body: @Sendable () async throws -> T
+    for dispatcher: Dispatcher?, until limit: Date = .distantFuture,
+    _ body: @Sendable () async throws -> T
   ) async throws -> T {
-    try await clock.running(for: dispatcher, body)
+    try await clock.running(for: dispatcher, until: limit, body)
   }
 }
 
 extension ManualClock {
   /// Moves the clock from one sleeper to the next for as long as the body runs and waits for an
   /// outcome. Limits of a day, as ``DispatchWorld/finished(_:by:)`` sets them, are never reached.
-  /// - Parameter dispatcher: Time stands still while it has work under way; with `nil`, never.
+  /// - Parameters:
+  ///   - dispatcher: Time stands still while it has work under way; with `nil`, never.
+  ///   - limit: The clock is moved no further. Without a dispatcher to wait for, a slow answer of a
+  ///     database would otherwise take hours.
   func running<T: Sendable>(
-    for dispatcher: Dispatcher?, _ body: @Sendable () async throws -> T
+    for dispatcher: Dispatcher?, until limit: Date = .distantFuture,
+    _ body: @Sendable () async throws -> T
   ) async throws -> T {
     let driver = Task {
       while !Task.isCancelled {
         await sleepers(2)
         if let dispatcher { await rest(of: dispatcher) }
-        if let next = nextDeadline, next < now.addingTimeInterval(3600) {
+        if let next = nextDeadline, next < now.addingTimeInterval(3600), next <= limit {
           set(max(next, now))
         } else {
           await Task.yield()
