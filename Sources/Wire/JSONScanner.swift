@@ -109,6 +109,21 @@ package struct JSONScanner {
     guard try next() == .end else { throw fault("the document does not end") }
   }
 
+  /// Whether the bytes are exactly one JSON object in UTF-8.
+  package static func isObject(_ bytes: [UInt8]) -> Bool {
+    bytes.withUnsafeBufferPointer { buffer in
+      var scanner = JSONScanner(buffer)
+      guard scanner.peek() == UInt8(ascii: "{") else { return false }
+      do throws(SyntaxFault) {
+        try scanner.skipValue()
+        try scanner.finish()
+      } catch {
+        return false
+      }
+      return !buffer.contains { $0 >= 0x80 } || String(validating: buffer, as: UTF8.self) != nil
+    }
+  }
+
   /// The first non-blank byte, without consuming it: after a name, that of its value.
   package mutating func peek() -> UInt8? {
     skipBlanks()

@@ -32,6 +32,16 @@ package enum JSONValue: Hashable, Sendable {
     }
   }
 
+  /// The members of an object; `nil` for anything else.
+  package var members: [Member]? {
+    if case .object(let members) = self { members } else { nil }
+  }
+
+  /// The first member with exactly that name, also when it is `null`.
+  package func member(_ name: String) -> JSONValue? {
+    members?.first { $0.name == name }?.value
+  }
+
   /// The member with that name, ignoring letter case; the last one when there are several. A member
   /// that is `null` counts as absent.
   package subscript(name: String) -> JSONValue? {
@@ -39,6 +49,22 @@ package enum JSONValue: Hashable, Sendable {
     let folded = name.lowercased()
     guard let found = members.last(where: { $0.name.lowercased() == folded }) else { return nil }
     return found.value == .null ? nil : found.value
+  }
+
+  /// The contents of a string.
+  package var text: String? { if case .string(let text) = self { text } else { nil } }
+
+  /// A number that is written as a whole one, without fraction and exponent.
+  package var whole: Int64? {
+    if case .number(let digits) = self { Int64(digits) } else { nil }
+  }
+
+  /// A number in the range of `Double`.
+  package var number: Double? {
+    guard case .number(let digits) = self, let number = Double(digits), number.isFinite else {
+      return nil
+    }
+    return number
   }
 
   /// Compact JSON.

@@ -1,5 +1,6 @@
 import HTTPClient
 import Testing
+import Wire
 
 @testable import PushEmulator
 
@@ -21,14 +22,14 @@ struct ADMTests {
     }
 
     static func run(
-      device: JSON = .object([]), _ options: EmulatorOptions = .changed(),
+      device: JSONValue = .object([]), _ options: EmulatorOptions = .changed(),
       _ body: (Stage) async throws -> Void
     ) async throws {
       try await PlainScene.run(
         .adm, app: ["pns": "adm", "clientId": "c", "clientSecret": "s"], device: device, options
       ) { scene in
         let reply = try await scene.post(form: credentials(), to: "/auth/O2/token")
-        #expect(reply.json["expires_in"]?.number == 3600)
+        #expect(reply.json["expires_in"]?.whole == 3600)
         #expect(reply.json["token_type"] == "Bearer")
         let token = try #require(reply.json["access_token"]?.text)
         try await body(Stage(scene: scene, token: token))
@@ -38,7 +39,7 @@ struct ADMTests {
     var id: String { scene.device["handle"]?["registrationId"]?.text ?? "" }
 
     func push(
-      _ body: JSON = ["data": ["k": "v"]], to id: String? = nil,
+      _ body: JSONValue = ["data": ["k": "v"]], to id: String? = nil,
       _ changes: [String: String?] = [:], method: String = "POST"
     ) async throws -> HTTPReply {
       var headers: [String: String] = [
@@ -50,7 +51,7 @@ struct ADMTests {
       let segment = (id ?? self.id).replacing("=", with: "%3D")
       return try await scene.send(
         method, "/messaging/registrations/\(segment)/messages",
-        headers.map { (name: $0.key, value: $0.value) }, body: body.bytes)
+        headers.map { (name: $0.key, value: $0.value) }, body: body.jsonBytes)
     }
   }
 
@@ -84,7 +85,7 @@ struct ADMTests {
   }
 
   private static let long = String(repeating: "k", count: 65)
-  static let faults: [(JSON, String, UInt16)] = [
+  static let faults: [(JSONValue, String, UInt16)] = [
     (.object([]), "InvalidData", 400), (["data": ["k": 1]], "InvalidData", 400),
     (["data": "x"], "InvalidData", 400),
     (["data": ["k": "v"], "consolidationKey": .string(long)], "InvalidConsolidationKey", 400),
@@ -98,7 +99,7 @@ struct ADMTests {
   ]
 
   @Test("every fault of a message has its reason", arguments: faults)
-  func bodies(body: JSON, reason: String, status: UInt16) async throws {
+  func bodies(body: JSONValue, reason: String, status: UInt16) async throws {
     try await Stage.run { stage in
       let reply = try await stage.push(body)
       #expect(reply.status == status)

@@ -14,7 +14,7 @@ struct BaiduTests {
     let scene: PlainScene
 
     static func run(
-      device: JSON = .object([]), _ options: EmulatorOptions = .changed(),
+      device: JSONValue = .object([]), _ options: EmulatorOptions = .changed(),
       _ body: (Stage) async throws -> Void
     ) async throws {
       try await PlainScene.run(
@@ -67,7 +67,7 @@ struct BaiduTests {
       #expect(reply.status == 200)
       let parameters = reply.json["response_params"]
       #expect((parameters?["msg_id"] != nil) == !two)
-      #expect((parameters?["success_amount"]?.number == 1) == two)
+      #expect((parameters?["success_amount"]?.whole == 1) == two)
       let answer1 = try await stage.scene.delivered()
       #expect(answer1[0]["payload"]?["title"] == "t")
     }
@@ -112,7 +112,7 @@ struct BaiduTests {
     try await Stage.run { stage in
       let reply = try await stage.push(changes)
       #expect(reply.status >= 400)
-      #expect(reply.json["error_code"]?.number == code)
+      #expect(reply.json["error_code"]?.whole == code)
       #expect(reply.json["request_id"] != nil)
     }
   }
@@ -134,23 +134,23 @@ struct BaiduTests {
   func forms() async throws {
     try await Stage.run { stage in
       let answer2 = try await stage.push(method: "PUT")
-      #expect(answer2.json["error_code"]?.number == 30601)
+      #expect(answer2.json["error_code"]?.whole == 30601)
       let answer3 = try await stage.scene.post(form: [], to: "/rest/3.0/push/all")
       #expect(
-        answer3.json["error_code"]?.number
+        answer3.json["error_code"]?.whole
           == 30601)
       let answer4 = try await stage.push(agent: "curl/8")
-      #expect(answer4.json["error_code"]?.number == 30602)
+      #expect(answer4.json["error_code"]?.whole == 30602)
       let answer5 = try await stage.push(two: true, agent: "curl/8")
       #expect(answer5.status == 200)
       for changes in [
         ["method": "query"], ["push_type": "3"], ["user_id": ""], ["msg_keys": ""],
       ] {
         let reply = try await stage.push(two: true, changes.mapValues { $0 })
-        #expect(reply.json["error_code"]?.number == 30602)
+        #expect(reply.json["error_code"]?.whole == 30602)
       }
       let wrongUser = try await stage.push(two: true, ["user_id": "1"])
-      #expect(wrongUser.json["error_code"]?.number == 30608)
+      #expect(wrongUser.json["error_code"]?.whole == 30608)
     }
   }
 
@@ -159,10 +159,10 @@ struct BaiduTests {
     try await Stage.run { stage in
       try await stage.scene.unregister(["mode": "expired"])
       let answer6 = try await stage.push()
-      #expect(answer6.json["error_code"]?.number == 30607)
+      #expect(answer6.json["error_code"]?.whole == 30607)
       try await stage.scene.unregister(["mode": "unregistered"])
       let answer7 = try await stage.push()
-      #expect(answer7.json["error_code"]?.number == 30608)
+      #expect(answer7.json["error_code"]?.whole == 30608)
     }
   }
 
@@ -172,7 +172,7 @@ struct BaiduTests {
       let answer8 = try await stage.push()
       #expect(answer8.status == 200)
       let reply = try await stage.push()
-      #expect(reply.json["error_code"]?.number == 30699)
+      #expect(reply.json["error_code"]?.whole == 30699)
     }
   }
 
@@ -194,11 +194,11 @@ struct BaiduTests {
   @Test("a fault may have any code of the table", arguments: [30600, 30604, 30612, 30618])
   func faultCodes(code: Int64) async throws {
     try await Stage.run { stage in
-      let action: JSON = ["type": "reply", "status": 400, "reason": .string(String(code))]
+      let action: JSONValue = ["type": "reply", "status": 400, "reason": .string(String(code))]
       try await stage.scene.harness.control(
         "POST", "/v1/faults", ["pns": "baidu", "stage": "before", "action": action])
       let answer9 = try await stage.push()
-      #expect(answer9.json["error_code"]?.number == code)
+      #expect(answer9.json["error_code"]?.whole == code)
     }
   }
 }

@@ -2,6 +2,7 @@ import Cryptography
 import Foundation
 import HTTP2
 import Testing
+import Wire
 
 @testable import PushEmulator
 
@@ -54,7 +55,7 @@ import Testing
     }
 
     /// A device that follows the channel.
-    func subscriber(_ channel: String, _ more: [JSON.Member] = []) async throws -> String {
+    func subscriber(_ channel: String, _ more: [JSONValue.Member] = []) async throws -> String {
       let device = try await harness.device(app, more)
       try await harness.control(
         "POST", "/v1/devices/\(device.deviceID)/subscribe", ["channelId": .string(channel)])
@@ -78,18 +79,21 @@ import Testing
       #expect(read.status == 200)
       #expect(read.requestID.flatMap { APNsMessageID($0) } != nil)
       #expect(
-        try JSON.parse(read.body)
+        try JSONValue.read(read.body, uniqueNames: true)
           == ["message-storage-policy": 1, "push-type": "LiveActivity"])
 
       let list = await sender.manage("GET", "all-channels")
       #expect(list.status == 200)
-      #expect(try JSON.parse(list.body) == ["channels": [.string(first), .string(second)]])
+      #expect(
+        try JSONValue.read(list.body, uniqueNames: true) == [
+          "channels": [.string(first), .string(second)]
+        ])
 
       #expect(await sender.manage("DELETE", channel: first).status == 204)
       #expect(await sender.manage("DELETE", channel: first).reason == "ChannelNotRegistered")
       #expect(await sender.manage("GET", channel: first).reason == "ChannelNotRegistered")
       #expect(
-        try JSON.parse(await sender.manage("GET", "all-channels").body)
+        try JSONValue.read(await sender.manage("GET", "all-channels").body, uniqueNames: true)
           == ["channels": [.string(second)]])
     }
   }
@@ -302,7 +306,7 @@ import Testing
 
       let noted = try #require(
         try await harness.control("GET", "/v1/requests?status=200")["requests"]?.items.last)
-      #expect(noted["recipients"]?.number == 2)
+      #expect(noted["recipients"]?.whole == 2)
       #expect(noted["storeAction"]?.text == "delivered")
       #expect(noted["headers"]?["apns-channel-id"]?.text == channel)
 
@@ -318,7 +322,7 @@ import Testing
     try await Harness.run { harness in
       let sender = try Sender(harness)
       let channel = try await sender.create(policy: 1)
-      let away = try await sender.subscriber(channel, [.init(name: "online", value: false)])
+      let away = try await sender.subscriber(channel, [.init("online", false)])
       let later = Harness.noon / 1000 + 3600
       for event in ["first", "second"] {
         let reply = await sender.broadcast(
@@ -384,7 +388,8 @@ import Testing
       let made = await client.push(
         "/1/apps/\(Self.bundleID)/channels", [], body: Array(Self.newChannel(1).utf8))
       #expect(made.status == 201)
-      let list = try JSON.parse(await sender.manage("GET", "all-channels").body)
+      let list = try JSONValue.read(
+        await sender.manage("GET", "all-channels").body, uniqueNames: true)
       #expect(list["channels"]?.items.map(\.text) == [made.channelID])
       let other = await client.push(
         "/1/apps/com.example.other/all-channels", [], body: [], method: "GET")

@@ -1,6 +1,7 @@
 import Foundation
 import HTTPServer
 import Testing
+import Wire
 
 @testable import PushEmulator
 

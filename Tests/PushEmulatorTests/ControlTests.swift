@@ -1,6 +1,7 @@
 import Foundation
 import HTTP2
 import Testing
+import Wire
 
 @testable import PushEmulator
 
@@ -160,7 +161,7 @@ import Testing
       let before = try await state(harness)
       for item in Self.wrong {
         let reply = try await harness.server.control(item.method, item.target, body: item.body)
-        let error = try JSON.parse(reply.body)["error"]
+        let error = try JSONValue.read(reply.body, uniqueNames: true)["error"]
         #expect(reply.status == item.status, "\(item.testDescription)")
         #expect(error?["code"]?.text == item.code, "\(item.testDescription)")
         let message = error?["message"]?.text ?? ""
@@ -170,7 +171,7 @@ import Testing
     }
   }
 
-  private func state(_ harness: Harness) async throws -> [JSON] {
+  private func state(_ harness: Harness) async throws -> [JSONValue] {
     [
       try await harness.control("GET", "/v1/apps"), try await harness.control("GET", "/v1/devices"),
       try await harness.control("GET", "/v1/faults"), try await harness.control("GET", "/v1/clock"),
@@ -203,7 +204,7 @@ import Testing
       #expect(key["kid"]?.text?.count == 10)
       for path in ["/v1/apps", "/v1/apps/app-1"] {
         let text = String(
-          decoding: try await harness.control("GET", path).bytes, as: UTF8.self)
+          decoding: try await harness.control("GET", path).jsonBytes, as: UTF8.self)
         #expect(text.contains("publicKeyPem"))
         #expect(!text.contains("privateKeyPem"))
         #expect(!text.contains("PRIVATE KEY"))
@@ -218,7 +219,7 @@ import Testing
     try await Harness.run { harness in
       let app = try harness.server.app()
       let device = try harness.server.makeDevices(app: app)[0]
-      let new: JSON = ["kid": "NEWKEY0001", "publicKeyPem": .string(key.publicSPKI)]
+      let new: JSONValue = ["kid": "NEWKEY0001", "publicKeyPem": .string(key.publicSPKI)]
       let path = "/v1/apps/\(app.appID)"
       for _ in 0..<2 {
         let changed = try await harness.control("PATCH", path, ["keys": [new]])
@@ -228,14 +229,14 @@ import Testing
         appID: app.appID, bundleID: app.bundleID, teamID: app.teamID, keyID: "NEWKEY0001",
         p8: key.privatePKCS8)
       #expect(try await harness.connect().push(to: device.token, signed).status == 200)
-      let wrong: JSON = [
+      let wrong: JSONValue = [
         "keys": [
           ["kid": .string(app.keyID), "revoked": true],
           ["kid": "NEWKEY0001", "publicKeyPem": .string(other.publicSPKI)],
         ]
       ]
       let refused = try await harness.server.control(
-        "PATCH", path, body: String(decoding: wrong.bytes, as: UTF8.self))
+        "PATCH", path, body: String(decoding: wrong.jsonBytes, as: UTF8.self))
       #expect(refused.status == 409)
       let keys = try await harness.control("GET", path)["keys"]?.items ?? []
       #expect(keys.allSatisfy { $0["revoked"] == false })
@@ -266,7 +267,7 @@ import Testing
       _ = try await client.push(to: String(repeating: "ab", count: 32), app, jwt: jwt)
       _ = try await client.push(to: device.token, app, jwt: "x.y.z")
       let text = String(
-        decoding: try await harness.control("GET", "/v1/requests").bytes, as: UTF8.self)
+        decoding: try await harness.control("GET", "/v1/requests").jsonBytes, as: UTF8.self)
       #expect(!text.contains(jwt))
       #expect(!text.contains("x.y.z"))
       let all = try await harness.control("GET", "/v1/requests")["requests"]?.items ?? []

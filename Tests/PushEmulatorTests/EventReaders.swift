@@ -1,5 +1,6 @@
 import Foundation
 import Synchronization
+import Wire
 
 @testable import PushEmulator
 
@@ -19,7 +20,7 @@ final class EventReader: NSObject, URLSessionDataDelegate {
   struct Event: Sendable {
     let name: String
     let id: String?
-    let data: JSON
+    let data: JSONValue
   }
 
   private enum Item: Sendable {
@@ -122,7 +123,10 @@ final class EventReader: NSObject, URLSessionDataDelegate {
       if line.hasPrefix("data: ") { data += line.dropFirst(6) }
     }
     guard !name.isEmpty else { return .comment }
-    return .event(Event(name: name, id: id, data: (try? JSON.parse(Array(data.utf8))) ?? .null))
+    return .event(
+      Event(
+        name: name, id: id,
+        data: (try? JSONValue.read(Array(data.utf8), uniqueNames: true)) ?? .null))
   }
 }
 

@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+import Wire
 
 @testable import PushEmulator
 
@@ -88,7 +89,7 @@ import Testing
   func superseded() async throws {
     try await scene { scene in
       let device = try await scene.harness.device(
-        scene.app, [.init(name: "presence", value: "stream")])
+        scene.app, [.init("presence", "stream")])
       let path = "/v1/devices/\(device.deviceID)/events"
       let first = try scene.open(path + "?after=0")
       #expect(try await first.next().data["state"]?.text == "online")
@@ -107,7 +108,7 @@ import Testing
   func presence() async throws {
     try await scene { scene in
       let device = try await scene.harness.device(
-        scene.app, [.init(name: "presence", value: "stream")])
+        scene.app, [.init("presence", "stream")])
       #expect(try await scene.isOnline(device.deviceID) == false)
       try await scene.push(device.token, "stored")
       let stream = try scene.open("/v1/devices/\(device.deviceID)/events")
@@ -129,7 +130,7 @@ import Testing
   func appStream() async throws {
     try await scene { scene in
       let one = try await scene.harness.device(
-        scene.app, [.init(name: "presence", value: "stream")])
+        scene.app, [.init("presence", "stream")])
       let two = try await scene.harness.device(scene.app)
       try await scene.push(two.token, "early")
       let stream = try scene.open("/v1/apps/\(scene.app.appID)/events?after=0")
@@ -170,7 +171,7 @@ import Testing
       }
     ) { scene in
       let device = try await scene.harness.device(
-        scene.app, [.init(name: "presence", value: "stream")])
+        scene.app, [.init("presence", "stream")])
       let reader = try IdleReader(
         scene.harness.addresses.control, path: "/v1/devices/\(device.deviceID)/events")
       try await eventually { try await scene.isOnline(device.deviceID) }

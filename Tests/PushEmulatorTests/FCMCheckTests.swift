@@ -1,4 +1,5 @@
 import Testing
+import Wire
 
 @testable import PushEmulator
 
@@ -7,7 +8,7 @@ import Testing
   /// A message that breaks one rule, as members of `message` beside the token.
   struct Wrong: Sendable, CustomTestStringConvertible {
     let name: String
-    let members: JSON
+    let members: JSONValue
     var code: String?
     var field: String?
 
@@ -16,7 +17,7 @@ import Testing
 
   static let wrong: [Wrong] = [
     // 5
-    Wrong(name: "no target", members: ["token": nil], field: "message.token"),
+    Wrong(name: "no target", members: ["token": .null], field: "message.token"),
     Wrong(name: "two targets", members: ["topic": "news"], field: "message"),
     Wrong(name: "token is no text", members: ["token": 1], field: "message.token"),
     // 6
@@ -87,7 +88,7 @@ import Testing
   @Test("path, method, credential and body come first, in this order")
   func order() async throws {
     try await FCMScene.run { scene in
-      let body = scene.message().bytes
+      let body = scene.message().jsonBytes
       // 1
       let path = await scene.send(raw: body, bearer: "", path: "/v1/projects/demo-project/messages")
       #expect(path.status == 404)
@@ -191,7 +192,7 @@ import Testing
       #expect(shown["id"]?.text == String(name.dropFirst(prefix.count)))
       #expect(shown["pns"]?.text == "fcm")
       #expect(shown.at("payload", "notification", "title").text == "Hi")
-      #expect(shown.at("payload", "token") == nil)
+      #expect(shown.at("payload", "token") == .null)
       #expect(shown.at("headers", "collapse_key").text == "k")
       #expect(shown.at("headers", "priority").text == "HIGH")
       let journal = try await scene.harness.lastRequest()
@@ -220,7 +221,7 @@ import Testing
   @Test("a topic and a condition are taken, and nobody gets them")
   func topics() async throws {
     try await FCMScene.run { scene in
-      for target: JSON in [["topic": "news"], ["condition": "'a' in topics"]] {
+      for target: JSONValue in [["topic": "news"], ["condition": "'a' in topics"]] {
         let reply = await scene.send(["message": target.setting(["data": ["a": "1"]])])
         #expect(reply.status == 200)
       }
@@ -244,19 +245,19 @@ import Testing
     let vectors = ServiceVectors.all.at("fcm_request_cases")
     let cases = vectors["cases"]?.items ?? []
     #expect(cases.count == 18)
-    let device: JSON = ["handle": ["token": vectors["known_token"] ?? nil]]
+    let device: JSONValue = ["handle": ["token": vectors["known_token"] ?? .null]]
     try await FCMScene.run(device, over: transport) { scene in
       for item in cases {
         let name = item["name"]?.text ?? ""
-        var body = item["body"] ?? nil
+        var body = item["body"] ?? .null
         if name == "data_over_4096" {
           body = scene.message(["data": ["a": .string(String(repeating: "x", count: 5000))]])
         }
         let before = try await scene.harness.delivered(scene.device).count
         let reply = await scene.send(
-          raw: body.bytes, bearer: name == "no_auth" ? "" : nil, path: item["path"]?.text)
-        let expected = item["expect"] ?? nil
-        #expect(JSON(reply.status) == expected["status"], "\(name)")
+          raw: body.jsonBytes, bearer: name == "no_auth" ? "" : nil, path: item["path"]?.text)
+        let expected = item["expect"] ?? .null
+        #expect(JSONValue(reply.status) == expected["status"], "\(name)")
         #expect(reply.errorStatus == expected["error_status"]?.text, "\(name)")
         if let code = expected["fcm_error"]?.text { #expect(reply.fcmError == code, "\(name)") }
         if let field = expected["field"]?.text { #expect(reply.fields == [field], "\(name)") }

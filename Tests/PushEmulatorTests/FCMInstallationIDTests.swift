@@ -1,4 +1,5 @@
 import Testing
+import Wire
 
 @testable import PushEmulator
 
@@ -68,8 +69,8 @@ struct FCMInstallationIDTests {
       (["fid": ""], "message.fid"), (["fid": 7], "message.fid"),
       (["fid": "cAAAAAAAAAAAAAAAAAAAAA", "topic": "news"], "message"),
       (["fid": "cAAAAAAAAAAAAAAAAAAAAA", "token": "x"], "message"),
-    ] as [(JSON, String)])
-  func malformed(target: JSON, field: String) async throws {
+    ] as [(JSONValue, String)])
+  func malformed(target: JSONValue, field: String) async throws {
     try await FCMScene.run { scene in
       let reply = await scene.send(["message": target])
       #expect(reply.status == 400 && reply.fields == [field])
@@ -82,15 +83,15 @@ struct FCMInstallationIDTests {
   func fixed() async throws {
     try await FCMScene.run(["handle": ["fid": "dAAAAAAAAAAAAAAAAAAAAA"]]) { scene in
       #expect(await scene.send(scene.to("fid", "dAAAAAAAAAAAAAAAAAAAAA")).status == 200)
-      let app = scene.app["appId"] ?? nil
-      for wrong: JSON in [
+      let app = scene.app["appId"] ?? .null
+      for wrong: JSONValue in [
         ["appId": app, "handle": ["fid": "zAAAAAAAAAAAAAAAAAAAAA"]],
         ["appId": app, "handle": ["token": "dAAAAAAAAAAAAAAAAAAAAB"]],
         ["appId": app, "registration": "token", "handle": ["fid": "dAAAAAAAAAAAAAAAAAAAAC"]],
         ["appId": app, "registration": "id"],
       ] {
         let reply = try await scene.harness.server.control(
-          "POST", "/v1/devices", body: String(decoding: wrong.bytes, as: UTF8.self))
+          "POST", "/v1/devices", body: String(decoding: wrong.jsonBytes, as: UTF8.self))
         #expect(reply.status == 400)
       }
     }
@@ -98,11 +99,11 @@ struct FCMInstallationIDTests {
 }
 
 extension FCMScene {
-  fileprivate func to(_ member: String, _ handle: String, text: String = "") -> JSON {
+  fileprivate func to(_ member: String, _ handle: String, text: String = "") -> JSONValue {
     [
       "message": .object([
-        .init(name: member, value: .string(handle)),
-        .init(name: "data", value: ["text": .string(text)]),
+        .init(member, .string(handle)),
+        .init("data", ["text": .string(text)]),
       ])
     ]
   }

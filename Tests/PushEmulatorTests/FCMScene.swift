@@ -1,18 +1,19 @@
 import Cryptography
 import Testing
+import Wire
 
 @testable import PushEmulator
 
 /// An emulator with a Firebase project, one device, and a client that has an access token.
 struct FCMScene: Sendable {
   let harness: Harness
-  let app: JSON
-  let device: JSON
+  let app: JSONValue
+  let device: JSONValue
   let client: ServiceClient
   let accessToken: String
 
   static func run(
-    _ device: JSON = .object([]), over transport: Transport = .http2,
+    _ device: JSONValue = .object([]), over transport: Transport = .http2,
     _ options: EmulatorOptions = .changed(), _ body: (FCMScene) async throws -> Void
   ) async throws {
     try await Harness.run(options) { harness in
@@ -29,23 +30,23 @@ struct FCMScene: Sendable {
   }
 
   /// The project with an account whose key is published: making one takes its time.
-  private static func app(in harness: Harness) async throws -> JSON {
+  private static func app(in harness: Harness) async throws -> JSONValue {
     let key = ServiceVectors.all.at("keys", "rsa_test")
-    let email: JSON = "pusher@demo-project.iam.gserviceaccount.com"
+    let email: JSONValue = "pusher@demo-project.iam.gserviceaccount.com"
     let made = try await harness.app([
       "pns": "fcm", "projectId": "demo-project",
       "serviceAccounts": [
         [
           "clientEmail": email, "privateKeyId": "key-1",
-          "publicKeyPem": key["public_spki_pem"] ?? nil,
+          "publicKeyPem": key["public_spki_pem"] ?? .null,
         ]
       ],
     ])
     return made.adding([
       "serviceAccount": [
         "client_email": email, "private_key_id": "key-1",
-        "private_key": key["private_pkcs8_pem"] ?? nil,
-        "token_uri": made["tokenUri"] ?? nil,
+        "private_key": key["private_pkcs8_pem"] ?? .null,
+        "token_uri": made["tokenUri"] ?? .null,
       ]
     ])
   }
@@ -55,23 +56,23 @@ struct FCMScene: Sendable {
   // MARK: Tokens
 
   /// Claims of an assertion that is right for the app's account.
-  static func claims(_ app: JSON, now: Int64 = Harness.noon / 1000) -> JSON {
-    let account = app["serviceAccount"] ?? nil
+  static func claims(_ app: JSONValue, now: Int64 = Harness.noon / 1000) -> JSONValue {
+    let account = app["serviceAccount"] ?? .null
     return [
-      "iss": account["client_email"] ?? nil,
+      "iss": account["client_email"] ?? .null,
       "scope": "https://www.googleapis.com/auth/firebase.messaging",
-      "aud": account["token_uri"] ?? nil, "iat": .int(now), "exp": .int(now + 3600),
+      "aud": account["token_uri"] ?? .null, "iat": JSONValue(now), "exp": JSONValue(now + 3600),
     ]
   }
 
   static func assertion(
-    _ app: JSON, claims: JSON, header: JSON? = nil, key: RSAPrivateKey? = nil
+    _ app: JSONValue, claims: JSONValue, header: JSONValue? = nil, key: RSAPrivateKey? = nil
   ) throws -> String {
-    let account = app["serviceAccount"] ?? nil
+    let account = app["serviceAccount"] ?? .null
     let header =
-      header ?? ["alg": "RS256", "typ": "JWT", "kid": account["private_key_id"] ?? nil]
+      header ?? ["alg": "RS256", "typ": "JWT", "kid": account["private_key_id"] ?? .null]
     let key = try key ?? RSAPrivateKey(pem: account["private_key"]?.text ?? "")
-    return try CompactJWS.sign(header: header.bytes, claims: claims.bytes, with: key)
+    return try CompactJWS.sign(header: header.jsonBytes, claims: claims.jsonBytes, with: key)
   }
 
   static let formType = ("content-type", "application/x-www-form-urlencoded")
@@ -82,7 +83,9 @@ struct FCMScene: Sendable {
         .utf8)
   }
 
-  static func askToken(_ client: ServiceClient, _ app: JSON) async throws -> ServiceClient.Reply {
+  static func askToken(_ client: ServiceClient, _ app: JSONValue) async throws
+    -> ServiceClient.Reply
+  {
     let assertion = try assertion(app, claims: claims(app))
     return await client.send("POST", "/token", [formType], body: form(assertion))
   }
@@ -90,15 +93,15 @@ struct FCMScene: Sendable {
   // MARK: Sends
 
   /// A message to the device with these members.
-  func message(_ members: JSON = ["data": ["a": "1"]]) -> JSON {
-    ["message": JSON.object([.init(name: "token", value: .string(token))]).setting(members)]
+  func message(_ members: JSONValue = ["data": ["a": "1"]]) -> JSONValue {
+    ["message": JSONValue.object([.init("token", .string(token))]).setting(members)]
   }
 
   /// - Parameter bearer: By default the scene's access token; empty for no `Authorization`.
   func send(
-    _ body: JSON? = nil, project: String = "demo-project", bearer: String? = nil
+    _ body: JSONValue? = nil, project: String = "demo-project", bearer: String? = nil
   ) async -> ServiceClient.Reply {
-    await send(raw: (body ?? message()).bytes, project: project, bearer: bearer)
+    await send(raw: (body ?? message()).jsonBytes, project: project, bearer: bearer)
   }
 
   func send(
@@ -113,8 +116,8 @@ struct FCMScene: Sendable {
       method, path ?? "/v1/projects/\(project)/messages:send", headers, body: raw)
   }
 
-  func data(_ text: String, _ more: JSON = .object([])) -> JSON {
-    message(JSON.object([.init(name: "data", value: ["text": .string(text)])]).setting(more))
+  func data(_ text: String, _ more: JSONValue = .object([])) -> JSONValue {
+    message(JSONValue.object([.init("data", ["text": .string(text)])]).setting(more))
   }
 
   /// `data.text` of what the device showed.

@@ -1,5 +1,6 @@
 import Cryptography
 import Testing
+import Wire
 
 @testable import PushEmulator
 
@@ -11,7 +12,7 @@ import Testing
     let status: Int
     let error: String
     /// From a right form body.
-    var body: @Sendable (JSON) throws -> [UInt8] = {
+    var body: @Sendable (JSONValue) throws -> [UInt8] = {
       FCMScene.form(try FCMScene.assertion($0, claims: FCMScene.claims($0)))
     }
     var method = "POST"
@@ -19,7 +20,9 @@ import Testing
 
     var testDescription: String { name }
 
-    static func claim(_ name: String, _ changes: JSON, _ error: String = "invalid_grant") -> Wrong {
+    static func claim(_ name: String, _ changes: JSONValue, _ error: String = "invalid_grant")
+      -> Wrong
+    {
       Wrong(
         name: name, status: 400, error: error,
         body: { app in
@@ -68,16 +71,16 @@ import Testing
           try FCMScene.assertion(app, claims: FCMScene.claims(app), key: RSAPrivateKey()))
       }),
     .claim("unknown account", ["iss": "nobody@demo-project.iam.gserviceaccount.com"]),
-    .claim("no issuer", ["iss": nil]),
+    .claim("no issuer", ["iss": .null]),
     .claim("another audience", ["aud": "https://example.com/token"]),
     .claim("audience without path", ["aud": "https://localhost"]),
-    .claim("issued too far ahead", ["iat": .int(now + 301), "exp": .int(now + 3600)]),
-    .claim("expired", ["iat": .int(now - 3600), "exp": .int(now)]),
-    .claim("too long a life", ["exp": .int(now + 3601)]),
-    .claim("extreme times", ["iat": .int(.min), "exp": .int(.max)]),
-    .claim("no times", ["iat": nil, "exp": nil]),
+    .claim("issued too far ahead", ["iat": JSONValue(now + 301), "exp": JSONValue(now + 3600)]),
+    .claim("expired", ["iat": JSONValue(now - 3600), "exp": JSONValue(now)]),
+    .claim("too long a life", ["exp": JSONValue(now + 3601)]),
+    .claim("extreme times", ["iat": JSONValue(Int64.min), "exp": JSONValue(Int64.max)]),
+    .claim("no times", ["iat": .null, "exp": .null]),
     .claim("another scope", ["scope": "https://www.googleapis.com/auth/drive"], "invalid_scope"),
-    .claim("no scope", ["scope": nil], "invalid_scope"),
+    .claim("no scope", ["scope": .null], "invalid_scope"),
   ]
 
   @Test("a wrong token request gets the error of its row", arguments: Transport.allCases)
@@ -110,7 +113,7 @@ import Testing
       // is five minutes ahead.
       let claims = FCMScene.claims(scene.app).setting([
         "scope": "https://www.googleapis.com/auth/cloud-platform",
-        "iat": .int(Self.now + 300), "aud": "https://oauth2.googleapis.com/token",
+        "iat": JSONValue(Self.now + 300), "aud": "https://oauth2.googleapis.com/token",
       ])
       let assertion = try FCMScene.assertion(
         scene.app, claims: claims, header: ["alg": "RS256"])
@@ -143,7 +146,7 @@ import Testing
       #expect(await scene.send().status == 200)
       try await scene.harness.advance(seconds: 1)
       #expect(await scene.send().status == 401)
-      try await scene.harness.clock(["mode": "manual", "now": .int(Harness.noon)])
+      try await scene.harness.clock(["mode": "manual", "now": JSONValue(Harness.noon)])
       #expect(await scene.send().status == 200)
       try await scene.harness.control(
         "PATCH", "/v1/apps/\(scene.app["appId"]?.text ?? "")", ["revokeTokens": true])
@@ -155,7 +158,7 @@ import Testing
   func file() async throws {
     try await Harness.run { harness in
       let app = try await harness.app(["pns": "fcm", "projectId": "demo-project"])
-      let file = app["serviceAccount"] ?? nil
+      let file = app["serviceAccount"] ?? .null
       let client = harness.client(.fcm, over: .http1)
       #expect(try await FCMScene.askToken(client, app).status == 200)
       #expect(file["type"]?.text == "service_account")
@@ -164,7 +167,7 @@ import Testing
       #expect(file["private_key"]?.text?.hasPrefix("-----BEGIN PRIVATE KEY-----\n") == true)
       let shown = try await harness.control("GET", "/v1/apps/\(app["appId"]?.text ?? "")")
       #expect(shown["serviceAccount"] == nil)
-      #expect(!String(decoding: shown.bytes, as: UTF8.self).contains("PRIVATE KEY"))
+      #expect(!String(decoding: shown.jsonBytes, as: UTF8.self).contains("PRIVATE KEY"))
       client.close()
     }
   }
@@ -187,7 +190,9 @@ import Testing
       ])
       let client = harness.client(.fcm)
       for item in cases {
-        try await harness.clock(["mode": "manual", "now": .int((item["now"]?.number ?? 0) * 1000)])
+        try await harness.clock([
+          "mode": "manual", "now": JSONValue((item["now"]?.whole ?? 0) * 1000),
+        ])
         let reply = await client.send(
           "POST", "/token", [FCMScene.formType],
           body: FCMScene.form(item["assertion"]?.text ?? ""))

@@ -1,5 +1,6 @@
 import HTTP2
 import Testing
+import Wire
 
 @testable import PushEmulator
 
@@ -21,7 +22,7 @@ import Testing
       try await harness.notifications(device.deviceID).count
     }
 
-    func journal() async throws -> [JSON] {
+    func journal() async throws -> [JSONValue] {
       try await harness.control("GET", "/v1/requests")["requests"]?.items ?? []
     }
   }
@@ -75,7 +76,7 @@ import Testing
   func conditions() async throws {
     try await scene { scene in
       let client = try scene.harness.connect()
-      func statuses(_ count: Int, _ when: JSON) async throws -> [Int] {
+      func statuses(_ count: Int, _ when: JSONValue) async throws -> [Int] {
         try await scene.harness.control("DELETE", "/v1/faults")
         try await scene.harness.fault(["type": "reply", "status": 500], when: when)
         var found: [Int] = []
@@ -86,9 +87,9 @@ import Testing
       #expect(try await statuses(3, ["first": 2]) == [500, 500, 200])
       #expect(try await statuses(3, ["limit": 1]) == [500, 200, 200])
       #expect(try await statuses(2, ["probability": 0]) == [200, 200])
-      #expect(try await statuses(1, ["from": .int(Harness.noon + 1)]) == [200])
-      #expect(try await statuses(1, ["until": .int(Harness.noon)]) == [200])
-      #expect(try await statuses(1, ["until": .int(Harness.noon + 1)]) == [500])
+      #expect(try await statuses(1, ["from": JSONValue(Harness.noon + 1)]) == [200])
+      #expect(try await statuses(1, ["until": JSONValue(Harness.noon)]) == [200])
+      #expect(try await statuses(1, ["until": JSONValue(Harness.noon + 1)]) == [500])
     }
   }
 
@@ -97,7 +98,7 @@ import Testing
     try await scene { scene in
       let other = try await scene.harness.device(scene.app)
       let client = try scene.harness.connect()
-      func status(_ match: JSON, _ token: String) async throws -> Int {
+      func status(_ match: JSONValue, _ token: String) async throws -> Int {
         try await scene.harness.control("DELETE", "/v1/faults")
         try await scene.harness.fault(["type": "reply", "status": 500], match: match)
         return try await scene.push(client, token: token).status
@@ -210,7 +211,7 @@ import Testing
         ["type": "rst-stream", "code": "INTERNAL_ERROR"], when: ["limit": 1])
       #expect(try await scene.push(client).failure == .reset(code: 2))
       #expect(try await scene.delivered() == 0)
-      #expect(try await scene.journal().allSatisfy { $0["status"] == JSON.null })
+      #expect(try await scene.journal().allSatisfy { $0.member("status") == .null })
       #expect(try await scene.push(client).status == 200)
     }
   }
@@ -279,8 +280,8 @@ import Testing
     arguments: [
       ["type": "reset", "at": "accept"], ["type": "close", "at": "accept"],
       ["type": "tls-alert", "alert": "certificate_expired"],
-    ] as [JSON])
-  func failedHandshakes(action: JSON) async throws {
+    ] as [JSONValue])
+  func failedHandshakes(action: JSONValue) async throws {
     try await scene { scene in
       try await scene.harness.fault(action, when: ["limit": 1])
       let failed = try await scene.push(scene.harness.connect())
@@ -293,7 +294,7 @@ import Testing
   func refusedConnections() async throws {
     try await scene { scene in
       try await scene.harness.fault(
-        ["type": "refuse"], when: ["until": .int(Harness.noon + 60_000)])
+        ["type": "refuse"], when: ["until": JSONValue(Harness.noon + 60_000)])
       #expect(try await scene.push(scene.harness.connect()).failure == .connectFailed)
       try await scene.harness.advance(seconds: 60)
       #expect(try await scene.push(scene.harness.connect()).status == 200)

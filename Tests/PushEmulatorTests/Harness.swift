@@ -1,6 +1,7 @@
 import Cryptography
 import Foundation
 import HTTP2
+import Wire
 
 @testable import PushEmulator
 
@@ -34,36 +35,40 @@ struct Harness: Sendable {
 
   /// Asks the control API and reads its JSON.
   @discardableResult
-  func control(_ method: String, _ target: String, _ body: JSON? = nil) async throws -> JSON {
-    let text = body.map { String(decoding: $0.bytes, as: UTF8.self) } ?? ""
+  func control(_ method: String, _ target: String, _ body: JSONValue? = nil) async throws
+    -> JSONValue
+  {
+    let text = body.map { String(decoding: $0.jsonBytes, as: UTF8.self) } ?? ""
     let reply = try await server.control(method, target, body: text)
     guard (200..<300).contains(reply.status) else {
       throw Failure(description: "\(reply.status): \(String(decoding: reply.body, as: UTF8.self))")
     }
-    return reply.body.isEmpty ? nil : try JSON.parse(reply.body)
+    return reply.body.isEmpty ? .null : try JSONValue.read(reply.body, uniqueNames: true)
   }
 
   struct Failure: Error, CustomStringConvertible { let description: String }
 
-  func clock(_ change: JSON) async throws { try await control("POST", "/v1/clock", change) }
+  func clock(_ change: JSONValue) async throws { try await control("POST", "/v1/clock", change) }
 
-  func advance(seconds: Int64) async throws { try await clock(["advance": .int(seconds * 1000)]) }
+  func advance(seconds: Int64) async throws {
+    try await clock(["advance": JSONValue(seconds * 1000)])
+  }
 
   /// A device's events by name, oldest first.
-  func events(_ deviceID: String) async throws -> [(name: String, data: JSON)] {
+  func events(_ deviceID: String) async throws -> [(name: String, data: JSONValue)] {
     guard let index = Int(deviceID.dropFirst(4)) else { return [] }
     return try await server.snapshotOfEvents(index - 1)
   }
 
-  func notifications(_ deviceID: String) async throws -> [JSON] {
+  func notifications(_ deviceID: String) async throws -> [JSONValue] {
     try await control("GET", "/v1/devices/\(deviceID)/notifications")["notifications"]?.items ?? []
   }
 
   /// Makes one device.
   func device(
-    _ app: EmulatorServer.App, _ more: [JSON.Member] = []
+    _ app: EmulatorServer.App, _ more: [JSONValue.Member] = []
   ) async throws -> EmulatorServer.VirtualDevice {
-    let body = JSON.object([.init(name: "appId", value: .string(app.appID))] + more)
+    let body = JSONValue.object([.init("appId", .string(app.appID))] + more)
     let reply = try await control("POST", "/v1/devices", body)
     guard let device = reply["devices"]?.items.first, let id = device["deviceId"]?.text,
       let token = device["handle"]?["token"]?.text
@@ -72,8 +77,8 @@ struct Harness: Sendable {
   }
 
   func fault(
-    _ action: JSON, when: JSON = .object([]), stage: String = "before",
-    match: JSON = .object([])
+    _ action: JSONValue, when: JSONValue = .object([]), stage: String = "before",
+    match: JSONValue = .object([])
   ) async throws {
     try await control(
       "POST", "/v1/faults",
@@ -170,12 +175,10 @@ struct Client: Sendable {
     let replies = await connection.send(batch)
     return replies.replies.indices.map { index in
       let body = Array(replies.body(of: index))
-      let json = try? JSON.parse(body)
-      var timestamp: Int64?
-      if case .int(let number)? = json?["timestamp"] { timestamp = number }
+      let json = try? JSONValue.read(body, uniqueNames: true)
       return Reply(
         status: Int(replies.replies[index].status), reason: json?["reason"]?.text,
-        timestamp: timestamp, id: replies.value(ofHeader: 0, in: index),
+        timestamp: json?["timestamp"]?.whole, id: replies.value(ofHeader: 0, in: index),
         uniqueID: replies.value(ofHeader: 1, in: index),
         requestID: replies.value(ofHeader: 3, in: index),
         channelID: replies.value(ofHeader: 4, in: index),
@@ -198,14 +201,13 @@ struct Client: Sendable {
   }
 }
 
-extension JSON {
-  var items: [JSON] { if case .array(let items) = self { items } else { [] } }
-  var number: Int64? { if case .int(let number) = self { number } else { nil } }
+extension JSONValue {
+  var items: [JSONValue] { if case .array(let items) = self { items } else { [] } }
 }
 
 extension EmulatorServer {
   /// The kept events of a device, by its index.
-  func snapshotOfEvents(_ index: Int) async throws -> [(name: String, data: JSON)] {
+  func snapshotOfEvents(_ index: Int) async throws -> [(name: String, data: JSONValue)] {
     try core().withState { state in
       state.devices.events(of: index, after: 0, limit: 10_000).map {
         ($0.name, $0.json(device: index))

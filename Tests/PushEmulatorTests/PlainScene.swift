@@ -17,14 +17,14 @@ import Wire
 /// speaks to it over TLS.
 struct PlainScene: Sendable {
   let harness: Harness
-  let app: JSON
-  let device: JSON
+  let app: JSONValue
+  let device: JSONValue
   /// Base URL.
   let origin: String
   private let session: HTTPSession
 
   static func run(
-    _ listener: EmulatorListener, app members: JSON, device: JSON = .object([]),
+    _ listener: EmulatorListener, app members: JSONValue, device: JSONValue = .object([]),
     _ options: EmulatorOptions = .changed(), _ body: (PlainScene) async throws -> Void
   ) async throws {
     try await Harness.run(options) { harness in
@@ -40,38 +40,40 @@ struct PlainScene: Sendable {
   }
 
   private static func makeDevice(
-    _ harness: Harness, _ app: JSON, _ more: JSON
-  ) async throws -> JSON {
-    let members = [JSON.Member(name: "appId", value: app["appId"] ?? nil)] + (more.members ?? [])
+    _ harness: Harness, _ app: JSONValue, _ more: JSONValue
+  ) async throws -> JSONValue {
+    let members = [JSONValue.Member("appId", app["appId"] ?? .null)] + (more.members ?? [])
     let reply = try await harness.control("POST", "/v1/devices", .object(members))
     return try #require(reply["devices"]?.items.first)
   }
 
   /// Another device of the app, or of another.
-  func another(_ more: JSON = .object([]), of other: JSON? = nil) async throws -> JSON {
+  func another(_ more: JSONValue = .object([]), of other: JSONValue? = nil) async throws
+    -> JSONValue
+  {
     try await Self.makeDevice(harness, other ?? app, more)
   }
 
-  static func id(_ device: JSON) -> String { device["deviceId"]?.text ?? "" }
+  static func id(_ device: JSONValue) -> String { device["deviceId"]?.text ?? "" }
 
-  func eventNames(_ device: JSON? = nil) async throws -> [String] {
+  func eventNames(_ device: JSONValue? = nil) async throws -> [String] {
     try await harness.events(Self.id(device ?? self.device)).map(\.name)
   }
 
-  func delivered(_ device: JSON? = nil) async throws -> [JSON] {
+  func delivered(_ device: JSONValue? = nil) async throws -> [JSONValue] {
     try await harness.notifications(Self.id(device ?? self.device))
   }
 
-  func stored(_ device: JSON? = nil) async throws -> [JSON] {
+  func stored(_ device: JSONValue? = nil) async throws -> [JSONValue] {
     let target = "/v1/devices/\(Self.id(device ?? self.device))/stored"
     return try await harness.control("GET", target)["stored"]?.items ?? []
   }
 
-  func change(_ change: JSON, _ device: JSON? = nil) async throws {
+  func change(_ change: JSONValue, _ device: JSONValue? = nil) async throws {
     try await harness.control("PATCH", "/v1/devices/\(Self.id(device ?? self.device))", change)
   }
 
-  func unregister(_ mode: JSON, _ device: JSON? = nil) async throws {
+  func unregister(_ mode: JSONValue, _ device: JSONValue? = nil) async throws {
     let target = "/v1/devices/\(Self.id(device ?? self.device))/unregister"
     try await harness.control("POST", target, mode)
   }
@@ -162,23 +164,23 @@ struct PlainScene: Sendable {
 }
 
 extension HTTPReply {
-  var json: JSON { (try? JSON.parse(body)) ?? nil }
+  var json: JSONValue { (try? JSONValue.read(body, uniqueNames: true)) ?? .null }
 }
 
 /// The published vectors of WNS, ADM and Baidu (`Fixtures/plain-service-vectors.json`).
 enum PlainVectors {
-  static let all: JSON = {
+  static let all: JSONValue = {
     let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
       .appendingPathComponent("Fixtures/plain-service-vectors.json")
     do {
-      return try JSON.parse(Array(Data(contentsOf: file)))
+      return try JSONValue.read(Array(Data(contentsOf: file)), uniqueNames: true)
     } catch {
       fatalError("the fixture cannot be read: \(error)")
     }
   }()
 
   struct Case: CustomTestStringConvertible, Sendable {
-    let json: JSON
+    let json: JSONValue
     var testDescription: String { json["name"]?.text ?? "case" }
   }
 

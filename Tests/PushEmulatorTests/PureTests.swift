@@ -17,27 +17,27 @@ import Wire
     ])
   func json(text: String, isValid: Bool) {
     let bytes = Array(text.utf8)
-    #expect(JSON.isObject(bytes) == isValid)
-    #expect(((try? JSON.parse(bytes)) != nil) == isValid)
+    #expect(JSONScanner.isObject(bytes) == isValid)
+    #expect(((try? JSONValue.read(bytes, uniqueNames: true)) != nil) == isValid)
   }
 
   @Test("JSON text survives reading and writing")
   func jsonRoundTrip() throws {
     let text = #"{"a":[1,-2,0.5,"q\"\\\u0001\n"],"b":{"c":null,"d":true},"e":"é😀"}"#
-    let value = try JSON.parse(Array(text.utf8))
-    #expect(String(decoding: value.bytes, as: UTF8.self) == text)
+    let value = try JSONValue.read(Array(text.utf8), uniqueNames: true)
+    #expect(String(decoding: value.jsonBytes, as: UTF8.self) == text)
     #expect(value["e"]?.text == "é😀")
-    let escaped = try JSON.parse(Array(#""\ud83d\ude00\u00e9\/\b""#.utf8))
+    let escaped = try JSONValue.read(Array(#""\ud83d\ude00\u00e9\/\b""#.utf8), uniqueNames: true)
     #expect(escaped.text == "😀é/\u{8}")
   }
 
   @Test("bytes that are no UTF-8, and nesting without end, are no JSON")
   func hostileJSON() {
     let broken: [UInt8] = Array("{\"a\":\"".utf8) + [0xC3, 0x28] + Array("\"}".utf8)
-    #expect(JSON.isObject(broken) == false)
+    #expect(JSONScanner.isObject(broken) == false)
     let deep = Array((#"{"a":"# + String(repeating: "[", count: 100_000)).utf8)
-    #expect(JSON.isObject(deep) == false)
-    #expect(throws: SyntaxFault.self) { try JSON.parse(deep) }
+    #expect(JSONScanner.isObject(deep) == false)
+    #expect(throws: SyntaxFault.self) { try JSONValue.read(deep, uniqueNames: true) }
   }
 
   @Test(

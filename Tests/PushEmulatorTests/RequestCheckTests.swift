@@ -1,5 +1,6 @@
 import HTTP2
 import Testing
+import Wire
 
 @testable import PushEmulator
 
@@ -164,17 +165,17 @@ import Testing
       let jwt = try Harness.token(app)
       let client = try harness.connect()
       #expect(try await client.push(to: device.token, app, jwt: jwt).status == 200)
-      func patch(_ change: JSON.Member) async throws {
-        let key = JSON.object([.init(name: "kid", value: .string(app.keyID)), change])
+      func patch(_ change: JSONValue.Member) async throws {
+        let key = JSONValue.object([.init("kid", .string(app.keyID)), change])
         try await harness.control("PATCH", "/v1/apps/\(app.appID)", ["keys": [key]])
       }
-      try await patch(.init(name: "environment", value: "sandbox"))
+      try await patch(.init("environment", "sandbox"))
       var reply = try await client.push(to: device.token, app, jwt: jwt)
       #expect(reply.status == 403)
       #expect(reply.reason == "BadEnvironmentKeyIdInToken")
-      try await patch(.init(name: "environment", value: "both"))
+      try await patch(.init("environment", "both"))
       #expect(try await client.push(to: device.token, app, jwt: jwt).status == 200)
-      try await patch(.init(name: "revoked", value: true))
+      try await patch(.init("revoked", true))
       reply = try await client.push(to: device.token, app, jwt: jwt)
       #expect(reply.status == 403)
       #expect(reply.reason == "InvalidProviderToken")
@@ -231,11 +232,11 @@ import Testing
       let app = try harness.server.app()
       let jwt = try Harness.token(app)
       let gone = try await harness.device(
-        app, [.init(name: "state", value: "unregistered"), .init(name: "at", value: 1234)])
-      let expired = try await harness.device(app, [.init(name: "state", value: "expired")])
-      let unknown = try await harness.device(app, [.init(name: "state", value: "unknown")])
-      let voip = try await harness.device(app, [.init(name: "kind", value: "voip")])
-      let shortLived = try await harness.device(app, [.init(name: "ttl", value: 60)])
+        app, [.init("state", "unregistered"), .init("at", 1234)])
+      let expired = try await harness.device(app, [.init("state", "expired")])
+      let unknown = try await harness.device(app, [.init("state", "unknown")])
+      let voip = try await harness.device(app, [.init("kind", "voip")])
+      let shortLived = try await harness.device(app, [.init("ttl", 60)])
       let other = try harness.server.app(bundleID: "com.example.other")
       let foreign = try await harness.device(other)
       let client = try harness.connect()

@@ -2,6 +2,7 @@ import Foundation
 import HTTP2
 import HTTPServer
 import Testing
+import Wire
 
 @testable import PushEmulator
 
@@ -58,10 +59,10 @@ import Testing
     }
     let texts = ["shown", "waits"]
     var authority = ""
-    var before: [JSON] = []
+    var before: [JSONValue] = []
     var app: EmulatorServer.App?
-    var history: [JSON] = []
-    func read(_ harness: Harness) async throws -> [JSON] {
+    var history: [JSONValue] = []
+    func read(_ harness: Harness) async throws -> [JSONValue] {
       [
         try await harness.control("GET", "/v1/apps"),
         try await harness.control("GET", "/v1/devices"),
@@ -76,7 +77,7 @@ import Testing
       let other = try harness.server.app(bundleID: "com.example.deleted")
       let device = try await harness.device(made)
       _ = try await harness.device(other)
-      _ = try await harness.device(made, [.init(name: "state", value: "expired")])
+      _ = try await harness.device(made, [.init("state", "expired")])
       try await harness.control("DELETE", "/v1/apps/\(other.appID)")
       let jwt = try Harness.token(made)
       let client = try harness.connect()
@@ -124,12 +125,12 @@ import Testing
     }
     let encoder = JSONEncoder()
     encoder.outputFormatting = .sortedKeys
-    let saved = try JSON.parse(Array(encoder.encode(Snapshot(state))))
-    let old = try JSON.parse(Array(Data(contentsOf: file)))
+    let saved = try JSONValue.read(Array(encoder.encode(Snapshot(state))), uniqueNames: true)
+    let old = try JSONValue.read(Array(Data(contentsOf: file)), uniqueNames: true)
     #expect(saved.members?.map(\.name) == old.members?.map(\.name))
     // Those of feeds are in no order.
     for member in old.members ?? [] where member.name != "feeds" {
-      #expect(saved[member.name] == member.value, "\(member.name)")
+      #expect(saved.member(member.name) == member.value, "\(member.name)")
     }
   }
 
@@ -142,7 +143,7 @@ import Testing
       try await eventually {
         guard let data = FileManager.default.contents(atPath: directory + "/emulator.json")
         else { return false }
-        let keys = try JSON.parse(Array(data))["keys"]?.items ?? []
+        let keys = try JSONValue.read(Array(data), uniqueNames: true)["keys"]?.items ?? []
         return keys.contains { $0["kid"]?.text == app.keyID }
       }
     }

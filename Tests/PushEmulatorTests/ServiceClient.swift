@@ -3,6 +3,7 @@ import Foundation
 import HTTP2
 import HTTPClient
 import Testing
+import Wire
 
 @testable import PushEmulator
 
@@ -22,7 +23,7 @@ struct ServiceClient: Sendable {
     var body: [UInt8] = []
     var failure: HTTP2Failure?
 
-    var json: JSON { (try? JSON.parse(body)) ?? nil }
+    var json: JSONValue { (try? JSONValue.read(body, uniqueNames: true)) ?? .null }
     /// `error.status` of Google's errors.
     var errorStatus: String? { json["error"]?["status"]?.text }
     /// `FcmError.errorCode`.
@@ -123,12 +124,14 @@ extension Harness {
   }
 
   /// Makes an app.
-  func app(_ body: JSON) async throws -> JSON { try await control("POST", "/v1/apps", body) }
+  func app(_ body: JSONValue) async throws -> JSONValue {
+    try await control("POST", "/v1/apps", body)
+  }
 
   /// Makes one device of an app.
-  func device(of app: JSON, _ more: JSON = .object([])) async throws -> JSON {
-    let body = JSON.object(
-      [.init(name: "appId", value: app["appId"] ?? nil)] + (more.members ?? []))
+  func device(of app: JSONValue, _ more: JSONValue = .object([])) async throws -> JSONValue {
+    let body = JSONValue.object(
+      [.init("appId", app["appId"] ?? .null)] + (more.members ?? []))
     let reply = try await control("POST", "/v1/devices", body)
     guard let device = reply["devices"]?.items.first else {
       throw Failure(description: "no device in the answer")
@@ -136,44 +139,44 @@ extension Harness {
     return device
   }
 
-  func eventNames(_ device: JSON) async throws -> [String] {
+  func eventNames(_ device: JSONValue) async throws -> [String] {
     try await events(device["deviceId"]?.text ?? "").map(\.name)
   }
 
-  func patch(_ device: JSON, _ change: JSON) async throws {
+  func patch(_ device: JSONValue, _ change: JSONValue) async throws {
     try await control("PATCH", "/v1/devices/\(device["deviceId"]?.text ?? "")", change)
   }
 
-  func delivered(_ device: JSON) async throws -> [JSON] {
+  func delivered(_ device: JSONValue) async throws -> [JSONValue] {
     try await notifications(device["deviceId"]?.text ?? "")
   }
 
-  func lastRequest() async throws -> JSON {
-    try await control("GET", "/v1/requests")["requests"]?.items.last ?? nil
+  func lastRequest() async throws -> JSONValue {
+    try await control("GET", "/v1/requests")["requests"]?.items.last ?? .null
   }
 }
 
 /// The published vectors of FCM and Web Push (`Fixtures/fcm-webpush-vectors.json`).
 enum ServiceVectors {
-  static let all: JSON = {
+  static let all: JSONValue = {
     let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
       .appendingPathComponent("Fixtures/fcm-webpush-vectors.json")
     do {
-      return try JSON.parse(Array(Data(contentsOf: file)))
+      return try JSONValue.read(Array(Data(contentsOf: file)), uniqueNames: true)
     } catch {
       fatalError("the fixture cannot be read: \(error)")
     }
   }()
 }
 
-extension JSON {
+extension JSONValue {
   /// The member at a path of names.
-  func at(_ names: String...) -> JSON {
-    names.reduce(self) { value, name in value[name] ?? nil }
+  func at(_ names: String...) -> JSONValue {
+    names.reduce(self) { value, name in value[name] ?? .null }
   }
 
   /// With members set, or removed by `null`.
-  func setting(_ changes: JSON) -> JSON {
+  func setting(_ changes: JSONValue) -> JSONValue {
     var members = self.members ?? []
     for change in changes.members ?? [] {
       members.removeAll { $0.name == change.name }

@@ -1,6 +1,7 @@
 import Foundation
 import HTTPClient
 import Testing
+import Wire
 
 @testable import PushEmulator
 
@@ -83,11 +84,11 @@ import Testing
   @Test("a reset gives the same handles again")
   func reset() async throws {
     try await Harness.run { harness in
-      func handles() async throws -> [JSON] {
+      func handles() async throws -> [JSONValue] {
         let fcm = try await harness.app(["pns": "fcm", "projectId": "p", "serviceAccounts": []])
         let web = try await harness.app(["pns": "webpush"])
         return [
-          try await harness.device(of: fcm)["handle"] ?? nil,
+          try await harness.device(of: fcm)["handle"] ?? .null,
           try await harness.device(of: web).at("handle", "endpoint"),
         ]
       }
@@ -102,7 +103,7 @@ import Testing
     let directory = try ServerTests.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
     let options = EmulatorOptions.changed { $0.stateFile = directory + "/emulator.json" }
-    var account: JSON = nil
+    var account: JSONValue = .null
     var token = ""
     try await FCMScene.run(["online": false], over: .http2, options) { scene in
       account = scene.app

@@ -1,4 +1,5 @@
 import Testing
+import Wire
 
 @testable import PushEmulator
 
@@ -6,8 +7,8 @@ import Testing
 /// checks 6 and 7 as far as they have them.
 @Suite(.timeLimit(.minutes(5))) struct ServiceFaultTests {
   private func fault(
-    _ scene: FCMScene, _ action: JSON, pns: String = "fcm", when: JSON = ["limit": 1],
-    stage: String = "before", match: JSON = .object([])
+    _ scene: FCMScene, _ action: JSONValue, pns: String = "fcm", when: JSONValue = ["limit": 1],
+    stage: String = "before", match: JSONValue = .object([])
   ) async throws {
     try await scene.harness.control(
       "POST", "/v1/faults",
@@ -19,7 +20,7 @@ import Testing
 
   /// Sends over a connection that nobody has used: on one that was used before, a client may try a
   /// request again when it breaks without an answer.
-  private func onNewConnection(_ scene: FCMScene, _ body: JSON) async -> ServiceClient.Reply {
+  private func onNewConnection(_ scene: FCMScene, _ body: JSONValue) async -> ServiceClient.Reply {
     let client = ServiceClient(scene.harness.addresses, .fcm, over: scene.client.transport)
     defer { client.close() }
     return await FCMScene(
@@ -40,7 +41,7 @@ import Testing
         try await fault(
           scene,
           [
-            "type": "reply", "status": JSON(status), "reason": JSON(reason),
+            "type": "reply", "status": JSONValue(status), "reason": JSONValue(reason),
             "headers": ["retry-after": "7"],
           ])
         let reply = await scene.send()
@@ -68,16 +69,16 @@ import Testing
   @Test("a rule holds for a handle, a path or an app only")
   func matching() async throws {
     try await FCMScene.run { scene in
-      let reply: JSON = ["type": "reply", "status": 500]
-      for match: JSON in [
-        ["handle": .string(scene.token)], ["appId": scene.app["appId"] ?? nil],
+      let reply: JSONValue = ["type": "reply", "status": 500]
+      for match: JSONValue in [
+        ["handle": .string(scene.token)], ["appId": scene.app["appId"] ?? .null],
         ["pathPrefix": "/v1/projects/demo"],
       ] {
         try await fault(scene, reply, when: .object([]), match: match)
         #expect(await scene.send().status == 500)
         try await scene.harness.control("DELETE", "/v1/faults")
       }
-      for match: JSON in [["handle": "other"], ["pathPrefix": "/v2"]] {
+      for match: JSONValue in [["handle": "other"], ["pathPrefix": "/v2"]] {
         try await fault(scene, reply, match: match)
         #expect(await scene.send().status == 200)
       }
@@ -107,7 +108,8 @@ import Testing
     arguments: Transport.allCases, ["reset", "close", "rst-stream"])
   func broken(transport: Transport, type: String) async throws {
     try await FCMScene.run(over: transport) { scene in
-      let action: JSON = type == "rst-stream" ? ["type": "rst-stream"] : ["type": .string(type)]
+      let action: JSONValue =
+        type == "rst-stream" ? ["type": "rst-stream"] : ["type": .string(type)]
       try await fault(scene, action, stage: "after")
       #expect(await onNewConnection(scene, scene.data("after")).failure != nil)
       try await fault(scene, action, stage: "before")
@@ -115,7 +117,7 @@ import Testing
       #expect(try await scene.texts() == ["after"])
       let journal = try await scene.harness.lastRequest()
       #expect(journal["faultId"]?.text == "fault-2")
-      #expect(journal["status"] == .null)
+      #expect(journal.member("status") == .null)
     }
   }
 
@@ -197,7 +199,7 @@ import Testing
   func refuse(transport: Transport) async throws {
     try await FCMScene.run(over: transport) { scene in
       try await fault(
-        scene, ["type": "refuse"], when: ["until": .int(Harness.noon + 60_000)])
+        scene, ["type": "refuse"], when: ["until": JSONValue(Harness.noon + 60_000)])
       try await eventually {
         let client = scene.harness.client(.fcm, over: transport)
         defer { client.close() }
@@ -224,11 +226,11 @@ import Testing
           "POST", "/v1/faults",
           [
             "pns": "webpush", "when": ["limit": 1],
-            "action": ["type": "reply", "status": JSON(status)],
+            "action": ["type": "reply", "status": JSONValue(status)],
           ])
         let reply = try await scene.push()
         #expect(reply.status == status)
-        #expect(reply.json["errno"] == JSON(errno))
+        #expect(reply.json["errno"] == JSONValue(errno))
       }
       #expect(try await scene.texts().isEmpty)
     }

@@ -1,6 +1,7 @@
 import Foundation
 import HTTP2
 import Testing
+import Wire
 
 @testable import PushEmulator
 
@@ -24,7 +25,7 @@ import Testing
       ])
     let other = try await harness.control(
       "POST", "/v1/apps", ["pns": "apns", "bundleId": "com.other.app", "teamId": "OTHERTEAM1"])
-    let devices: [(String, String, JSON)] = [
+    let devices: [(String, String, JSONValue)] = [
       ("known", "app-1", [:]), ("voip", "app-1", ["kind": "voip"]),
       ("unregistered", "app-1", ["state": "unregistered", "at": 1_690_000_000_123]),
       ("expired", "app-1", ["state": "expired"]),
@@ -36,9 +37,9 @@ import Testing
         continue
       }
       let environment = name == "sandbox" ? "sandbox" : "production"
-      let handle: JSON = ["token": .string(token), "environment": .string(environment)]
-      let base: [JSON.Member] = [
-        .init(name: "appId", value: .string(app)), .init(name: "handle", value: handle),
+      let handle: JSONValue = ["token": .string(token), "environment": .string(environment)]
+      let base: [JSONValue.Member] = [
+        .init("appId", .string(app)), .init("handle", handle),
       ]
       try await harness.control("POST", "/v1/devices", .object(base + (more.members ?? [])))
     }
@@ -87,7 +88,7 @@ import Testing
     try await Harness.run { harness in
       try await Self.setUp(harness)
       for item in cases {
-        try await harness.clock(["mode": "manual", "now": .int(item.now * 1000)])
+        try await harness.clock(["mode": "manual", "now": JSONValue(item.now * 1000)])
         var headers = (vectors.base.headers ?? [:]).compactMapValues { $0 }
         headers["authorization"] = "bearer " + item.token
         let client = try harness.connect()

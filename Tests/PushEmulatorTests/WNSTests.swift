@@ -1,5 +1,6 @@
 import HTTPClient
 import Testing
+import Wire
 
 @testable import PushEmulator
 
@@ -13,7 +14,7 @@ private struct Stage: Sendable {
   let token: String
 
   static func run(
-    device: JSON = .object([]), _ options: EmulatorOptions = .changed(),
+    device: JSONValue = .object([]), _ options: EmulatorOptions = .changed(),
     _ body: (Stage) async throws -> Void
   ) async throws {
     try await PlainScene.run(
@@ -117,13 +118,13 @@ struct WNSTests {
       default: break
       }
       var body = item.json["body_utf8"]?.text ?? base["body_utf8"]?.text ?? ""
-      if let count = item.json["body_bytes"]?.number {
+      if let count = item.json["body_bytes"]?.whole {
         body = String(repeating: "x", count: Int(count))
       }
       let reply = try await stage.push(
         headers, body: body, to: channel, method: item.json["method"]?.text ?? "POST")
       let expect = try #require(item.json["expect"])
-      #expect(Int64(reply.status) == expect["status"]?.number)
+      #expect(Int64(reply.status) == expect["status"]?.whole)
       for member in expect.members ?? [] where member.name.hasPrefix("X-WNS") {
         #expect(reply[member.name] == member.value.text)
       }
@@ -170,8 +171,8 @@ struct WNSTests {
       #expect(entra.status == status)
       #expect(entra.json["error"]?.text ?? "" == error)
       if status == 200 {
-        #expect(live.json["expires_in"]?.number == 86_400)
-        #expect(entra.json["expires_in"]?.number == 3599)
+        #expect(live.json["expires_in"]?.whole == 86_400)
+        #expect(entra.json["expires_in"]?.whole == 3599)
         #expect(live.json["token_type"] == "bearer")
       }
     }
@@ -334,7 +335,7 @@ struct WNSTests {
   @Test("a channel ends after 30 days, and a new one takes its place")
   func lifetime() async throws {
     try await Stage.run { stage in
-      let expires = stage.scene.device["handle"]?["expires"]?.number
+      let expires = stage.scene.device["handle"]?["expires"]?.whole
       #expect(expires == Harness.noon + 30 * 86_400_000)
       let id = PlainScene.id(stage.scene.device)
       let renewed = try await stage.scene.harness.control("POST", "/v1/devices/\(id)/rotate")
@@ -455,7 +456,7 @@ struct WNSTests {
   @Test("faults speak WNS' language")
   func faults() async throws {
     try await Stage.run { stage in
-      func fault(_ pns: String, _ action: JSON) async throws {
+      func fault(_ pns: String, _ action: JSONValue) async throws {
         try await stage.scene.harness.control("DELETE", "/v1/faults")
         try await stage.scene.harness.control(
           "POST", "/v1/faults", ["pns": .string(pns), "stage": "before", "action": action])

@@ -7,18 +7,19 @@ import Wire
 /// An emulator with a web application of a VAPID key, one subscription, and a sender.
 struct WebPushScene: Sendable {
   let harness: Harness
-  let app: JSON
-  let device: JSON
+  let app: JSONValue
+  let device: JSONValue
   let client: ServiceClient
   /// The sender's; `nil` for subscriptions that anybody may send to.
   let key: P256PrivateKey?
 
   static func run(
-    app: JSON = .object([]), _ device: JSON = .object([]), over transport: Transport = .http2,
+    app: JSONValue = .object([]), _ device: JSONValue = .object([]),
+    over transport: Transport = .http2,
     _ options: EmulatorOptions = .changed(), _ body: (WebPushScene) async throws -> Void
   ) async throws {
     try await Harness.run(options) { harness in
-      let made = try await harness.app((["pns": "webpush"] as JSON).adding(app))
+      let made = try await harness.app((["pns": "webpush"] as JSONValue).adding(app))
       let scalar = made["vapidPrivateKey"]?.text.flatMap { Base64URL.decode($0) }
       let client = harness.client(.webpush, over: transport)
       try await body(
@@ -41,13 +42,14 @@ struct WebPushScene: Sendable {
 
   /// `Authorization` of a sender that is right.
   func authorization(
-    _ changes: JSON = .object([]), key other: P256PrivateKey? = nil, k: String? = nil
+    _ changes: JSONValue = .object([]), key other: P256PrivateKey? = nil, k: String? = nil
   ) throws -> String {
     guard let key = other ?? key else { return "" }
-    let claims = (["aud": .string(client.origin), "exp": .int(Self.now + 43_200)] as JSON)
+    let claims =
+      (["aud": .string(client.origin), "exp": JSONValue(Self.now + 43_200)] as JSONValue)
       .adding(["sub": "mailto:ops@example.com"]).setting(changes)
     let token = try CompactJWS.sign(
-      header: Array(#"{"typ":"JWT","alg":"ES256"}"#.utf8), claims: claims.bytes, with: key)
+      header: Array(#"{"typ":"JWT","alg":"ES256"}"#.utf8), claims: claims.jsonBytes, with: key)
     return "vapid t=\(token), k=\(try k ?? Base64URL.encode(key.publicKey().point))"
   }
 
@@ -80,9 +82,9 @@ struct WebPushScene: Sendable {
   }
 }
 
-extension JSON {
+extension JSONValue {
   /// With the other object's members added, `null` included.
-  func adding(_ other: JSON) -> JSON { .object((members ?? []) + (other.members ?? [])) }
+  func adding(_ other: JSONValue) -> JSONValue { .object((members ?? []) + (other.members ?? [])) }
 }
 
 extension String {

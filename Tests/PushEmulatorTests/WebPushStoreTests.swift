@@ -13,8 +13,8 @@ import Wire
       guard let plaintext = item["plaintext_utf8"]?.text, let body = item["body_b64u"]?.text else {
         continue
       }
-      let handle: JSON = [
-        "privateKey": item["ua_private_b64u"] ?? nil, "auth": item["auth_secret_b64u"] ?? nil,
+      let handle: JSONValue = [
+        "privateKey": item["ua_private_b64u"] ?? .null, "auth": item["auth_secret_b64u"] ?? .null,
       ]
       try await WebPushScene.run(["handle": handle]) { scene in
         #expect(scene.keys.p256dh == item["ua_public_b64u"]?.text)
@@ -33,8 +33,8 @@ import Wire
     // Those whose header is wrong are turned away before.
     let turnedAway = ["as_public_not_on_curve", "rs_below_18", "idlen_zero", "truncated_header"]
     for item in negative {
-      let handle: JSON = [
-        "privateKey": item["ua_private_b64u"] ?? nil, "auth": item["auth_secret_b64u"] ?? nil,
+      let handle: JSONValue = [
+        "privateKey": item["ua_private_b64u"] ?? .null, "auth": item["auth_secret_b64u"] ?? .null,
       ]
       let name = item["name"]?.text ?? ""
       try await WebPushScene.run(["handle": handle]) { scene in
@@ -56,12 +56,12 @@ import Wire
   @Test("without the private key payloads stay as they came")
   func encrypted() async throws {
     let keys = try SubscriptionKeys()
-    let handle: JSON = ["p256dh": .string(keys.p256dh), "auth": .string(keys.auth)]
+    let handle: JSONValue = ["p256dh": .string(keys.p256dh), "auth": .string(keys.auth)]
     try await WebPushScene.run(["handle": handle]) { scene in
       let body = try scene.sealed("secret")
       _ = try await scene.push(body: body)
       let shown = try #require(try await scene.harness.delivered(scene.device).first)
-      #expect(shown["decrypted"] == .null)
+      #expect(shown.member("decrypted") == .null)
       #expect(shown["payloadBase64"]?.text == Base64.encode(body))
     }
   }
@@ -76,7 +76,7 @@ import Wire
       try await scene.harness.patch(scene.device, ["online": true])
       #expect(try await scene.texts() == ["a2", "b1"])
       _ = try await scene.push("a3", ["topic": "a"])
-      #expect(try await scene.harness.delivered(scene.device).last?["replaces"] == .null)
+      #expect(try await scene.harness.delivered(scene.device).last?.member("replaces") == .null)
     }
   }
 

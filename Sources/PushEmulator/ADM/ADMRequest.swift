@@ -47,14 +47,15 @@ struct ADMRequest: Sendable {
       [nil, "com.amazon.device.messaging.ADMSendResult@1.0"].contains(plain["x-amzn-accept-type"])
     else { throw .invalidType }
     guard plain.body.count <= 6144 else { throw .messageTooLarge }
-    guard plain.mediaType == "application/json", let json = try? JSON.parse(plain.body),
+    guard plain.mediaType == "application/json",
+      let json = try? JSONValue.read(plain.body, uniqueNames: true),
       json.members != nil
     else { throw .invalidData }
     let checksum = try Self.checksum(json)
     let key = try Self.consolidationKey(json)
     let expiresAfter = try Self.expiresAfter(json)
     if let given = json["md5"], given != .string(checksum) { throw .invalidChecksum }
-    let priority = json["priority"]
+    let priority = json.member("priority")
     guard [nil, "normal", "high"].contains(priority) else { throw .invalidData }
     return Message(
       consolidationKey: key, expiresAfter: expiresAfter, isUrgent: priority == "high",
@@ -62,9 +63,9 @@ struct ADMRequest: Sendable {
   }
 
   /// The checksum: keys sorted by their bytes, `key:value` joined with commas, MD5, base 64.
-  private static func checksum(_ json: JSON) throws(ADMReason) -> String {
-    let data = json["data"]
-    guard data != nil || json["notification"]?.members != nil else { throw .invalidData }
+  private static func checksum(_ json: JSONValue) throws(ADMReason) -> String {
+    let data = json.member("data")
+    guard data != nil || json.member("notification")?.members != nil else { throw .invalidData }
     var pairs: [(name: String, value: String)] = []
     if let data {
       guard let members = data.members else { throw .invalidData }
@@ -78,18 +79,18 @@ struct ADMRequest: Sendable {
     return Base64.encode(Digest.md5(Array(joined.utf8)))
   }
 
-  private static func consolidationKey(_ json: JSON) throws(ADMReason) -> String? {
-    guard let value = json["consolidationKey"] else { return nil }
+  private static func consolidationKey(_ json: JSONValue) throws(ADMReason) -> String? {
+    guard let value = json.member("consolidationKey") else { return nil }
     guard let key = value.text, key.count <= 64 else { throw .invalidConsolidationKey }
     return key
   }
 
-  private static func expiresAfter(_ json: JSON) throws(ADMReason) -> Int64 {
-    switch json["expiresAfter"] {
-    case nil: return 7 * 86_400
-    case .int(let seconds)? where (60...31 * 86_400).contains(seconds): return seconds
-    default: throw .invalidExpiration
+  private static func expiresAfter(_ json: JSONValue) throws(ADMReason) -> Int64 {
+    guard let value = json.member("expiresAfter") else { return 7 * 86_400 }
+    guard let seconds = value.whole, (60...31 * 86_400).contains(seconds) else {
+      throw .invalidExpiration
     }
+    return seconds
   }
 }
 

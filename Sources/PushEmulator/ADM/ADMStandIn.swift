@@ -1,6 +1,7 @@
 import Cryptography
 import HTTP2
 import HTTPServer
+import Wire
 
 extension EmulatorListener {
   package static let adm = Self(.adm, port: 9480)
@@ -90,7 +91,7 @@ final class ADMStandIn: NamedStandIn, @unchecked Sendable {
       .json(
         200,
         [
-          "access_token": .string(text), "expires_in": .int(lifetime),
+          "access_token": .string(text), "expires_in": JSONValue(lifetime),
           "scope": .string(Self.scope), "token_type": "Bearer",
         ]))
   }
@@ -184,8 +185,8 @@ final class ADMStandIn: NamedStandIn, @unchecked Sendable {
   }
 
   func makeApp(
-    _ json: JSON, in state: inout EmulatorState
-  ) throws(ControlError) -> (number: UInt32, made: JSON) {
+    _ json: JSONValue, in state: inout EmulatorState
+  ) throws(ControlError) -> (number: UInt32, made: JSONValue) {
     let body = try JSONReader(json, known: ["pns", "clientId", "clientSecret"])
     let client =
       try body.string("clientId")
@@ -207,7 +208,7 @@ final class ADMStandIn: NamedStandIn, @unchecked Sendable {
     if try body.bool("revokeTokens") ?? false { tokens.revoke(app: app.number) }
   }
 
-  func appJSON(_ number: UInt32, made: JSON, in state: EmulatorState) -> JSON {
+  func appJSON(_ number: UInt32, made: JSONValue, in state: EmulatorState) -> JSONValue {
     guard let app = apps[number] else { return [:] }
     return [
       "clientId": .string(app.clientID),

@@ -113,7 +113,7 @@ struct APNsAppRequest: Sendable {
   init(bundleID: String) { self.bundleID = bundleID }
 
   /// Reads the body of `POST /v1/apps`.
-  fileprivate init(_ json: JSON) throws(ControlError) {
+  fileprivate init(_ json: JSONValue) throws(ControlError) {
     let body = try JSONReader(
       json,
       known: ["pns", "bundleId", "teamId", "environment", "keys", "certificates", "broadcasts"])
@@ -162,7 +162,7 @@ struct APNsAppRequest: Sendable {
 private struct APNsKeyReader {
   private let reader: JSONReader
 
-  init(_ json: JSON, path: String) throws(ControlError) {
+  init(_ json: JSONValue, path: String) throws(ControlError) {
     reader = try JSONReader(
       json, known: ["kid", "publicKeyPem", "scope", "topics", "environment", "revoked"], path: path)
   }
@@ -192,12 +192,12 @@ private struct APNsKeyReader {
 
 extension APNsStandIn {
   func makeApp(
-    _ json: JSON, in state: inout EmulatorState
-  ) throws(ControlError) -> (number: UInt32, made: JSON) {
+    _ json: JSONValue, in state: inout EmulatorState
+  ) throws(ControlError) -> (number: UInt32, made: JSONValue) {
     let (number, made) = try addApp(try APNsAppRequest(json), in: &state)
     guard let made else { return (number, [:]) }
     return (
-      number, ["kid": .string(made.kid), "privateKeyPem": JSON(made.privateKeyPEM)]
+      number, ["kid": .string(made.kid), "privateKeyPem": JSONValue(made.privateKeyPEM)]
     )
   }
 
@@ -239,13 +239,13 @@ extension APNsStandIn {
   /// Keys are revoked or moved to another environment, new ones (those with a `publicKeyPem`)
   /// added, certificates replaced, broadcasts allowed or not.
   func changeApp(
-    _ number: UInt32, _ json: JSON, in state: inout EmulatorState
+    _ number: UInt32, _ json: JSONValue, in state: inout EmulatorState
   ) throws(ControlError) {
     let body = try JSONReader(json, known: ["keys", "certificates", "broadcasts"])
     var changes: [String: APNsKey] = [:]
     for (index, item) in (try body.array("keys") ?? []).enumerated() {
       let reader = try APNsKeyReader(item, path: "keys[\(index)]")
-      let new = item["publicKeyPem"] == nil ? nil : try reader.new(environment: .both)
+      let new = item.member("publicKeyPem") == nil ? nil : try reader.new(environment: .both)
       let kid = try reader.kid()
       guard changes[kid] == nil else { throw body.invalid("keys", "names key '\(kid)' twice") }
       let present = accounts.keys[kid]
@@ -271,14 +271,14 @@ extension APNsStandIn {
     state.revision += 1
   }
 
-  func appJSON(_ number: UInt32, made: JSON, in state: EmulatorState) -> JSON {
+  func appJSON(_ number: UInt32, made: JSONValue, in state: EmulatorState) -> JSONValue {
     guard let app = accounts.apps[number] else { return [:] }
     let keys = accounts.keys.values.filter { $0.app == number }.sorted { $0.kid < $1.kid }
-    let secret = made["privateKeyPem"].map { ["privateKeyPem": $0] as JSON } ?? [:]
-    let keyList = keys.map { key -> JSON in
+    let secret = made.member("privateKeyPem").map { ["privateKeyPem": $0] as JSONValue } ?? [:]
+    let keyList = keys.map { key -> JSONValue in
       [
         "kid": .string(key.kid), "scope": .string(key.scope.rawValue),
-        "topics": .array(key.topics.map(JSON.string)),
+        "topics": .array(key.topics.map(JSONValue.string)),
         "environment": .string(key.environment.rawValue), "revoked": .bool(key.isRevoked),
         "publicKeyPem": .string(key.publicKeyPEM),
       ] + secret
@@ -309,7 +309,7 @@ extension APNsStandIn {
   }
 
   func makeDevices(
-    _ json: JSON, app: UInt32, in state: inout EmulatorState
+    _ json: JSONValue, app: UInt32, in state: inout EmulatorState
   ) throws(ControlError) -> Range<Int> {
     let body = try JSONReader(
       json, known: DeviceRequest.members + ["kind", "environment", "handle"])
@@ -333,18 +333,18 @@ extension APNsStandIn {
     return try state.addDevices(wanted, fixed: fixed, like: .pattern(environment, kind))
   }
 
-  func handleJSON(_ handle: DeviceHandle, in state: EmulatorState) -> JSON {
-    guard case .apns(let handle) = handle else { return nil }
+  func handleJSON(_ handle: DeviceHandle, in state: EmulatorState) -> JSONValue {
+    guard case .apns(let handle) = handle else { return .null }
     return [
       "token": .string(handle.token.text), "environment": .string(handle.environment.rawValue),
     ]
   }
 
-  func deviceJSON(_ index: Int, in state: EmulatorState) -> JSON {
+  func deviceJSON(_ index: Int, in state: EmulatorState) -> JSONValue {
     guard case .apns(let handle) = state.devices[index].handle else { return [:] }
     let place = APNsChannel.Place(app: state.devices[index].app, environment: handle.environment)
     let ids = channels.all(at: place).filter { $0.subscribers.contains(index) }.map(\.id)
-    return ["channels": .array(ids.map(JSON.string))]
+    return ["channels": .array(ids.map(JSONValue.string))]
   }
 
   // MARK: State

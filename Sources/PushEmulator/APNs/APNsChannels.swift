@@ -136,7 +136,7 @@ extension APNsStandIn {
       answer.handle = channel
       return answer
     case .list:
-      let ids = channels.all(at: place).map { JSON.string($0.id) }
+      let ids = channels.all(at: place).map { JSONValue.string($0.id) }
       return Self.success(200, id, ofChannels: true, body: ["channels": .array(ids)])
     case .read, .delete, .broadcast: break
     }
@@ -155,7 +155,7 @@ extension APNsStandIn {
       return Self.success(
         200, id, ofChannels: true,
         body: [
-          "message-storage-policy": JSON(channel.policy.rawValue),
+          "message-storage-policy": JSONValue(channel.policy.rawValue),
           "push-type": .string(APNsChannel.pushType),
         ])
     }
@@ -213,12 +213,13 @@ extension APNsStandIn {
   /// The storage policy in a request for a new channel.
   private func policy(_ request: APNsRequest) throws(APNsRefusal) -> APNsChannel.StoragePolicy {
     try checkSize(request, limit: Self.channelPayloadLimit)
-    guard let body = try? JSON.parse(request.body), body.members != nil else {
+    guard let body = try? JSONValue.read(request.body, uniqueNames: true), body.members != nil
+    else {
       throw .init(.badRequest)
     }
-    guard let type = body["push-type"], type != .null else { throw .init(.missingPushType) }
+    guard let type = body.member("push-type"), type != .null else { throw .init(.missingPushType) }
     guard type.text == APNsChannel.pushType else { throw .init(.invalidPushType) }
-    guard case .int(let number)? = body["message-storage-policy"],
+    guard let number = body.member("message-storage-policy")?.whole,
       let policy = Int(exactly: number).flatMap(APNsChannel.StoragePolicy.init)
     else { throw .init(.badRequest) }
     return policy
@@ -326,12 +327,12 @@ extension APNsStandIn {
 }
 
 extension APNsChannel {
-  fileprivate var json: JSON {
+  fileprivate var json: JSONValue {
     [
       "channelId": .string(id), "appId": .string(EmulatorState.appID(app)),
       "environment": .string(environment.rawValue),
-      "messageStoragePolicy": JSON(policy.rawValue),
-      "pushType": .string(Self.pushType), "createdAt": .int(createdAt),
+      "messageStoragePolicy": JSONValue(policy.rawValue),
+      "pushType": .string(Self.pushType), "createdAt": JSONValue(createdAt),
       "subscribers": .array(subscribers.sorted().map { .string(EmulatorState.deviceID($0)) }),
     ]
   }

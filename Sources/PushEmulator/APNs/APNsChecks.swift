@@ -165,7 +165,7 @@ extension APNsStandIn {
 
   /// Whether the payload is a JSON object; one that is not is accepted and discarded.
   func checkPayload(_ request: APNsRequest) throws(APNsRefusal) -> Bool {
-    let isObject = JSON.isObject(request.body)
+    let isObject = JSONScanner.isObject(request.body)
     if !isObject, options.rejectBadJSON { throw .init(.payloadEmpty) }
     return isObject
   }

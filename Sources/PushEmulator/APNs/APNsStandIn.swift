@@ -1,5 +1,6 @@
 import Cryptography
 import HTTP2
+import Wire
 
 /// APNs: pushes and broadcasts, and the management of channels, in production and sandbox
 /// (docs/protocol/emulator.md, section 4). The emulator's lock guards its state; see `StandIn`.
@@ -55,15 +56,17 @@ final class APNsStandIn: StandIn, @unchecked Sendable {
 
   func connectionClosed(_ slot: Int, in state: inout EmulatorState) { connections[slot] = nil }
 
-  func identity(ofConnection slot: Int, in state: EmulatorState) -> (JSON, environment: String?)? {
+  func identity(ofConnection slot: Int, in state: EmulatorState) -> (
+    JSONValue, environment: String?
+  )? {
     guard let connection = connection(slot) else { return nil }
-    var identity: JSON?
+    var identity: JSONValue?
     if let certificate = connection.certificate {
       identity = ["certificate": .string(certificate.sha256)]
     } else if let token = connection.current {
       identity = ["teamId": .string(token.teamID), "keyId": .string(token.kid)]
     }
-    return (identity ?? nil, connection.environment.rawValue)
+    return (identity ?? .null, connection.environment.rawValue)
   }
 
   private func connection(_ slot: Int) -> APNsConnection? {
@@ -185,13 +188,13 @@ final class APNsStandIn: StandIn, @unchecked Sendable {
   /// - Parameter uniqueID: In the sandbox: the key to Apple's delivery log.
   static func success(
     _ status: Int, _ id: APNsMessageID, ofChannels: Bool = false, uniqueID: APNsMessageID? = nil,
-    channelID: String? = nil, body: JSON? = nil
+    channelID: String? = nil, body: JSONValue? = nil
   ) -> ServiceAnswer {
     var fields = fields(id, ofChannels: ofChannels)
     if let uniqueID { fields.append(name: "apns-unique-id".utf8, value: uniqueID.bytes) }
     if let channelID { fields.append("apns-channel-id", channelID) }
     if body != nil { fields.append("content-type", "application/json") }
-    return ServiceAnswer(.init(status: status, fields: fields, body: body?.bytes ?? []))
+    return ServiceAnswer(.init(status: status, fields: fields, body: body?.jsonBytes ?? []))
   }
 
   private static func refusal(
@@ -213,8 +216,8 @@ final class APNsStandIn: StandIn, @unchecked Sendable {
   }
 
   private static func body(_ reason: String, timestamp: Int64?) -> [UInt8] {
-    let body: JSON = ["reason": .string(reason)]
-    return (timestamp.map { body + ["timestamp": .int($0)] } ?? body).bytes
+    let body: JSONValue = ["reason": .string(reason)]
+    return (timestamp.map { body + ["timestamp": JSONValue($0)] } ?? body).jsonBytes
   }
 
   func fields(

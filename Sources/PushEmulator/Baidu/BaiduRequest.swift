@@ -124,7 +124,9 @@ struct BaiduRequest: Sendable {
     _ = try number("deploy_status", in: 1...2)
     let lifetime = try number(isTwo ? "message_expires" : "msg_expires", in: 0...7 * 86_400)
     if type == 1, device != 4 {
-      guard let json = try? JSON.parse(Array(payload.utf8)), json["description"]?.text != nil else {
+      guard let json = try? JSONValue.read(Array(payload.utf8), uniqueNames: true),
+        json.member("description")?.text != nil
+      else {
         throw .parameter("a notification must be JSON with a description")
       }
     }

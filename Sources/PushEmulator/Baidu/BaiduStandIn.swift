@@ -59,10 +59,10 @@ final class BaiduStandIn: NamedStandIn, @unchecked Sendable {
         throw BaiduFault(30699, "Requests Too Frequent")
       }
       let id = state.generator.digits(18)
-      let parameters: JSON =
+      let parameters: JSONValue =
         request.version == .two
         ? ["success_amount": 1, "msgids": [.string(id)]]
-        : ["msg_id": .string(id), "send_time": .int(now / 1000)]
+        : ["msg_id": .string(id), "send_time": JSONValue(now / 1000)]
       answer = ServiceAnswer(
         .json(200, ["request_id": requestID(in: &state), "response_params": parameters]))
       answer.storeAction = state.take(
@@ -128,14 +128,14 @@ final class BaiduStandIn: NamedStandIn, @unchecked Sendable {
 
   // MARK: Refusals
 
-  private func requestID(in state: inout EmulatorState) -> JSON {
-    JSON(Int(state.generator.next() >> 34))
+  private func requestID(in state: inout EmulatorState) -> JSONValue {
+    JSONValue(Int(state.generator.next() >> 34))
   }
 
   /// A refusal in Baidu's form.
   private func refusal(_ fault: BaiduFault, in state: inout EmulatorState) -> ServiceAnswer {
-    let body: JSON = [
-      "request_id": requestID(in: &state), "error_code": JSON(fault.code),
+    let body: JSONValue = [
+      "request_id": requestID(in: &state), "error_code": JSONValue(fault.code),
       "error_msg": .string(fault.message),
     ]
     return ServiceAnswer(.json(fault.status, body), reason: String(fault.code))
@@ -159,8 +159,8 @@ final class BaiduStandIn: NamedStandIn, @unchecked Sendable {
 
   // MARK: Control
 
-  func handleJSON(_ handle: NamedHandle, in state: EmulatorState) -> JSON {
-    ["userId": JSON(handle.user), "channelId": .string(handle.text)]
+  func handleJSON(_ handle: NamedHandle, in state: EmulatorState) -> JSONValue {
+    ["userId": JSONValue(handle.user), "channelId": .string(handle.text)]
   }
 
   func freshText(after old: NamedHandle?, _ generator: inout SeededGenerator) -> String {
@@ -190,8 +190,8 @@ final class BaiduStandIn: NamedStandIn, @unchecked Sendable {
   }
 
   func makeApp(
-    _ json: JSON, in state: inout EmulatorState
-  ) throws(ControlError) -> (number: UInt32, made: JSON) {
+    _ json: JSONValue, in state: inout EmulatorState
+  ) throws(ControlError) -> (number: UInt32, made: JSONValue) {
     let body = try JSONReader(json, known: ["pns", "apiKey", "secretKey"])
     let key = try body.string("apiKey") ?? state.generator.base64URL(24)
     guard !key.isEmpty, apps.named(key) == nil else {
@@ -210,7 +210,7 @@ final class BaiduStandIn: NamedStandIn, @unchecked Sendable {
     app.secretKey = try body.string("secretKey") ?? app.secretKey
   }
 
-  func appJSON(_ number: UInt32, made: JSON, in state: EmulatorState) -> JSON {
+  func appJSON(_ number: UInt32, made: JSONValue, in state: EmulatorState) -> JSONValue {
     guard let app = apps[number] else { return [:] }
     let origin = state.addresses.origin(.baidu)
     return [

@@ -1,5 +1,6 @@
 import Foundation
 import HTTPServer
+import Wire
 
 /// The control API: its routes, and the encoding of requests and errors (docs/protocol/emulator.md,
 /// section 2).
@@ -39,9 +40,9 @@ struct ControlAPI: Sendable {
     return router
   }
 
-  static func response(_ json: JSON, status: HTTPStatus = .ok) -> HTTPResponse {
+  static func response(_ json: JSONValue, status: HTTPStatus = .ok) -> HTTPResponse {
     HTTPResponse(
-      status, headers: ["Content-Type": "application/json"], body: .bytes(json.bytes))
+      status, headers: ["Content-Type": "application/json"], body: .bytes(json.jsonBytes))
   }
 
   private static func refusal(_ status: HTTPStatus, _ request: HTTPRequest) -> HTTPResponse {
@@ -101,10 +102,10 @@ struct ControlRequest: Sendable {
 
   /// The body as JSON.
   /// - Parameter orEmpty: Treats an empty body as an empty object.
-  func json(orEmpty: Bool = false) throws(ControlError) -> JSON {
+  func json(orEmpty: Bool = false) throws(ControlError) -> JSONValue {
     if orEmpty, request.body.isEmpty { return .object([]) }
     do {
-      return try JSON.parse(request.body)
+      return try JSONValue.read(request.body, uniqueNames: true)
     } catch {
       throw .invalidJSON(error)
     }
@@ -138,7 +139,7 @@ struct ControlRequest: Sendable {
 }
 
 extension EmulatorClock {
-  fileprivate var json: JSON { ["mode": isManual ? "manual" : "real", "now": .int(now)] }
+  fileprivate var json: JSONValue { ["mode": isManual ? "manual" : "real", "now": JSONValue(now)] }
 }
 
 /// `POST /v1/clock`.
@@ -149,7 +150,7 @@ private struct ClockChange: Sendable {
   private let now: Int64?
   private let advance: Int64?
 
-  init(_ json: JSON) throws(ControlError) {
+  init(_ json: JSONValue) throws(ControlError) {
     let body = try JSONReader(json, known: ["mode", "now", "advance"])
     mode = try body.word("mode", Mode.self)
     now = try body.int("now", in: 0...EmulatorClock.latest)

@@ -18,7 +18,7 @@ extension ControlAPI {
           }
           let shown = newest.map { all.suffix($0) } ?? all.prefix(limit)
           return [
-            "devices": .array(shown.map { state.summary(of: $0) }), "total": JSON(all.count),
+            "devices": .array(shown.map { state.summary(of: $0) }), "total": JSONValue(all.count),
           ]
         })
     }
@@ -29,7 +29,7 @@ extension ControlAPI {
         let number = try state.appNumber(try body.required("appId"))
         let made = try state[state.apps[number] ?? .apns].makeDevices(
           json, app: number, in: &state)
-        return JSON.array(made.map { state.summary(of: $0) })
+        return JSONValue.array(made.map { state.summary(of: $0) })
       }
       return Self.response(["devices": reply], status: .created)
     }
@@ -86,7 +86,7 @@ extension ControlAPI {
   typealias DeviceAction =
     @Sendable (
       inout EmulatorState, Int, ControlRequest
-    ) throws(ControlError) -> JSON
+    ) throws(ControlError) -> JSONValue
 
   /// Adds a route below `/devices/{deviceId}` that acts on one device.
   func onDevice(
@@ -107,14 +107,14 @@ extension ControlAPI {
 /// Devices and their events as the control API shows them.
 extension EmulatorState {
   /// The reply's description of a new device; short, because a load test makes very many.
-  func summary(of index: Int) -> JSON {
+  func summary(of index: Int) -> JSONValue {
     let device = devices[index]
     let service = device.handle.service
     let kind: String? =
       if case .apns(let handle) = device.handle { handle.kind.rawValue } else { nil }
     return [
       "deviceId": .string(Self.deviceID(index)), "appId": .string(Self.appID(device.app)),
-      "pns": .string(service.rawValue), "kind": JSON(kind),
+      "pns": .string(service.rawValue), "kind": JSONValue(kind),
       "handle": self[service].handleJSON(device.handle, in: self),
       "online": .bool(devices.isOnline(index)),
       "state": .string(device.registration(at: clock.now).word),
@@ -122,48 +122,48 @@ extension EmulatorState {
   }
 
   /// Everything about a device except its history.
-  func details(of index: Int) -> JSON {
+  func details(of index: Int) -> JSONValue {
     let device = devices[index]
     let now = clock.now
     let log = devices.log(of: index)
     let service = self[device.handle.service]
     let registration = device.registration(at: now)
-    func handleJSON(_ handle: DeviceHandle, _ registration: Device.Registration) -> JSON {
+    func handleJSON(_ handle: DeviceHandle, _ registration: Device.Registration) -> JSONValue {
       [
         "handle": service.handleJSON(handle, in: self), "state": .string(registration.word),
-        "at": JSON(optional: registration.at),
+        "at": JSONValue(registration.at),
       ]
     }
     let former = (log?.formerHandles ?? []).map { handleJSON($0.handle, $0.registration) }
     let counters = log?.counters ?? .init()
     let presence: Presence = device.flags.contains(.followsStream) ? .stream : .flag
-    let first: JSON = [
+    let first: JSONValue = [
       "presence": .string(presence.rawValue),
       "powerSaving": .bool(device.flags.contains(.powerSaving)),
     ]
-    let last: JSON = [
-      "disabled": .bool(device.flags.contains(.disabled)), "at": JSON(optional: registration.at),
-      "silentUntil": device.silentUntil > now ? .int(device.silentUntil) : nil,
-      "expiresAt": device.expiresAt == .max ? nil : .int(device.expiresAt),
+    let last: JSONValue = [
+      "disabled": .bool(device.flags.contains(.disabled)), "at": JSONValue(registration.at),
+      "silentUntil": device.silentUntil > now ? JSONValue(device.silentUntil) : .null,
+      "expiresAt": device.expiresAt == .max ? .null : JSONValue(device.expiresAt),
       "handles": .array(former + [handleJSON(device.handle, registration)]),
       "counters": [
-        "accepted": JSON(counters.accepted), "delivered": JSON(counters.delivered),
-        "discarded": JSON(counters.discarded), "replaced": JSON(counters.replaced),
-        "expired": JSON(counters.expired), "stored": JSON(log?.waiting.count ?? 0),
+        "accepted": JSONValue(counters.accepted), "delivered": JSONValue(counters.delivered),
+        "discarded": JSONValue(counters.discarded), "replaced": JSONValue(counters.replaced),
+        "expired": JSONValue(counters.expired), "stored": JSONValue(log?.waiting.count ?? 0),
       ],
-      "lastSeq": JSON(log?.lastSeq ?? 0),
+      "lastSeq": JSONValue(log?.lastSeq ?? 0),
     ]
     return summary(of: index) + first + service.deviceJSON(index, in: self) + last
   }
 
   /// The messages waiting for a device.
-  func stored(of index: Int) -> JSON {
+  func stored(of index: Int) -> JSONValue {
     let waiting = devices.log(of: index)?.waiting ?? []
     return .array(
       waiting.map { item in
         item.notification.json + [
-          "expiresAt": .int(item.notification.storableUntil),
-          "heldUntil": JSON(optional: item.heldUntil),
+          "expiresAt": JSONValue(item.notification.storableUntil),
+          "heldUntil": JSONValue(item.heldUntil),
         ]
       })
   }
@@ -190,25 +190,23 @@ extension Device.Registration {
 
 extension Notification {
   /// Id, times, headers and payload.
-  fileprivate var json: JSON {
-    let isJSON = JSON.isObject(payload)
-    // Line ends in JSON text are only white space, and an event stream could not carry them.
-    let text = payload.map { $0 == 0x0A || $0 == 0x0D ? 0x20 : $0 }
-    let fields: JSON =
+  fileprivate var json: JSONValue {
+    let value = (try? JSONValue.read(payload)).flatMap { $0.members == nil ? nil : $0 }
+    let fields: JSONValue =
       switch headers {
-      case .apns(let headers): JSON(headers.fields)
-      case .fields(_, let list): JSON(list.lazy.map { (name: $0.name, value: $0.value) })
+      case .apns(let headers): JSONValue(headers.fields)
+      case .fields(_, let list): JSONValue(list.lazy.map { (name: $0.name, value: $0.value) })
       }
-    let decrypted: JSON =
+    let decrypted: JSONValue =
       switch decryption {
-      case .none: ["decrypted": nil]
+      case .none: ["decrypted": .null]
       case .succeeded: ["decrypted": true]
       case .failed(let reason): ["decrypted": false, "reason": .string(reason)]
       }
     return [
-      "id": .string(id.text), "receivedAt": .int(receivedAt), "headers": fields,
-      "payload": isJSON ? .raw(text) : nil, "payloadBase64": .string(Base64.encode(payload)),
-    ] + decrypted + ["requestSeq": JSON(requestSeq)]
+      "id": .string(id.text), "receivedAt": JSONValue(receivedAt), "headers": fields,
+      "payload": value ?? .null, "payloadBase64": .string(Base64.encode(payload)),
+    ] + decrypted + ["requestSeq": JSONValue(requestSeq)]
   }
 }
 
@@ -226,15 +224,15 @@ extension DeviceEvent {
   }
 
   /// The SSE event's data; every event names its device, for an app's stream.
-  func json(device: Int) -> JSON {
-    let deviceID = JSON.string(EmulatorState.deviceID(device))
-    let first: JSON = ["seq": JSON(seq), "deviceId": deviceID]
+  func json(device: Int) -> JSONValue {
+    let deviceID = JSONValue.string(EmulatorState.deviceID(device))
+    let first: JSONValue = ["seq": JSONValue(seq), "deviceId": deviceID]
     switch body {
     case .notification(let delivery):
       return [
-        "seq": JSON(seq), "pns": .string(delivery.notification.service.rawValue),
-        "deviceId": deviceID, "deliveredAt": .int(delivery.deliveredAt),
-        "from": .string(delivery.source.rawValue), "replaces": JSON(delivery.replaces?.text),
+        "seq": JSONValue(seq), "pns": .string(delivery.notification.service.rawValue),
+        "deviceId": deviceID, "deliveredAt": JSONValue(delivery.deliveredAt),
+        "from": .string(delivery.source.rawValue), "replaces": JSONValue(delivery.replaces?.text),
       ] + delivery.notification.json
     case .replaced(let old, let new):
       return first + ["id": .string(old.text), "by": .string(new.text)]

@@ -49,7 +49,7 @@ struct ControlError: Error, Equatable {
     .init(status: 500, code: "engine", message: "\(error)")
   }
 
-  var body: JSON {
+  var body: JSONValue {
     ["error": ["code": .string(code), "message": .string(message)]]
   }
 }

@@ -1,4 +1,5 @@
 import HTTPServer
+import Wire
 
 /// Apps and their credentials (docs/protocol/emulator.md, section 2.1).
 extension ControlAPI {
@@ -66,13 +67,13 @@ extension EmulatorState {
   /// An app as the control API shows it.
   ///
   /// - Parameter made: The members that only the reply to its creation contains.
-  fileprivate func appJSON(_ number: UInt32, made: JSON = [:]) -> JSON {
-    guard let service = apps[number] else { return nil }
-    let first: JSON = [
+  fileprivate func appJSON(_ number: UInt32, made: JSONValue = [:]) -> JSONValue {
+    guard let service = apps[number] else { return .null }
+    let first: JSONValue = [
       "appId": .string(Self.appID(number)), "pns": .string(service.rawValue),
     ]
     return first + self[service].appJSON(number, made: made, in: self)
-      + ["devices": JSON(devices.indices(ofApp: number).count)] + made
+      + ["devices": JSONValue(devices.indices(ofApp: number).count)] + made
   }
 }
 
@@ -100,7 +101,7 @@ extension ControlAPI {
           ?? state.journal.entries(after: after, limit: limit, where: fits)
         return (entries, state.journal.count)
       }
-      return Self.response(["requests": .array(entries.map(\.json)), "total": JSON(total)])
+      return Self.response(["requests": .array(entries.map(\.json)), "total": JSONValue(total)])
     }
     on(.delete, "/requests") { _ in
       core.withState { $0.journal.removeAll() }
@@ -125,8 +126,8 @@ extension ControlAPI {
         core.withState { state in
           let dropped = state.devices.dropped
           return state.statistics.json(dropped: [
-            "events": JSON(dropped.events), "waiting": JSON(dropped.waiting),
-            "requests": JSON(state.journal.dropped),
+            "events": JSONValue(dropped.events), "waiting": JSONValue(dropped.waiting),
+            "requests": JSONValue(state.journal.dropped),
           ])
         })
     }
@@ -143,13 +144,14 @@ extension Journal.Entry {
 
 extension EmulatorConnection {
   fileprivate func json(
-    streams: Int, now: Int64, _ known: (identity: JSON, environment: String?)?
-  ) -> JSON {
+    streams: Int, now: Int64, _ known: (identity: JSONValue, environment: String?)?
+  ) -> JSONValue {
     [
-      "connection": JSON(number), "pns": .string(service.rawValue),
-      "protocol": isHTTP2 ? "h2" : "http/1.1", "environment": JSON(known?.environment),
-      "identity": known?.identity ?? identity.map { ["keyId": .string($0)] } ?? nil,
-      "streams": JSON(streams), "requests": JSON(requests), "ageMs": .int(now - openedAt),
+      "connection": JSONValue(number), "pns": .string(service.rawValue),
+      "protocol": isHTTP2 ? "h2" : "http/1.1", "environment": JSONValue(known?.environment),
+      "identity": known?.identity ?? identity.map { ["keyId": .string($0)] } ?? .null,
+      "streams": JSONValue(streams), "requests": JSONValue(requests),
+      "ageMs": JSONValue(now - openedAt),
     ]
   }
 }
@@ -194,7 +196,7 @@ extension ControlAPI {
 
 extension FaultRule {
   /// The rule as requested, with its counters.
-  fileprivate var asked: JSON {
-    ["faultId": .string(id)] + json + ["matched": JSON(matched), "fired": JSON(fired)]
+  fileprivate var asked: JSONValue {
+    ["faultId": .string(id)] + json + ["matched": JSONValue(matched), "fired": JSONValue(fired)]
   }
 }

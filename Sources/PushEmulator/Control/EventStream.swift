@@ -1,4 +1,5 @@
 import HTTPServer
+import Wire
 
 /// One open `text/event-stream` of the control API (docs/protocol/emulator.md, section 2.3).
 ///
@@ -127,7 +128,7 @@ extension EventBatch.Item {
   /// Appends the event in wire form; its data is one line.
   fileprivate func write(to out: inout [UInt8]) {
     out += "event: \(event.name)\nid: \(id)\ndata: ".utf8
-    out += event.json(device: device).bytes
+    out += event.json(device: device).jsonBytes
     out += "\n\n".utf8
   }
 }

@@ -1,18 +1,20 @@
+import Wire
+
 /// Reads the members of one JSON object strictly: an unknown member, a wrong type or a value out of
 /// range is refused with an error that names the member by its path.
 struct JSONReader {
-  private let values: [String: JSON]
+  private let values: [String: JSONValue]
   private let path: String
 
   /// - Parameters:
   ///   - known: Every member that is allowed.
   ///   - path: The path of the object in the request, for errors; empty for the request itself.
-  init(_ value: JSON, known: [String], path: String = "") throws(ControlError) {
+  init(_ value: JSONValue, known: [String], path: String = "") throws(ControlError) {
     guard let members = value.members else {
       throw .wrongType(path.isEmpty ? "the request body" : "'\(path)'", expected: "an object")
     }
     self.path = path
-    var values: [String: JSON] = [:]
+    var values: [String: JSONValue] = [:]
     for member in members {
       guard known.contains(member.name) else {
         throw .unknownMember(
@@ -30,7 +32,7 @@ struct JSONReader {
   func has(_ member: String) -> Bool { values[member] != nil }
 
   /// The member's value; `nil` when absent or `null`.
-  func value(_ member: String) -> JSON? {
+  func value(_ member: String) -> JSONValue? {
     if let value = values[member], value != .null { value } else { nil }
   }
 
@@ -58,12 +60,9 @@ struct JSONReader {
 
   func int(_ member: String, in range: ClosedRange<Int64>) throws(ControlError) -> Int64? {
     guard let value = value(member) else { return nil }
-    let number: Int64
-    switch value {
-    case .int(let whole): number = whole
-    case .double(let real) where Int64(exactly: real) != nil: number = Int64(real)
-    case .double: throw .wrongType("'\(name(member))'", expected: "a whole number")
-    default: throw .wrongType("'\(name(member))'", expected: "a number")
+    guard let number = value.whole ?? value.number.flatMap(Int64.init(exactly:)) else {
+      throw .wrongType(
+        "'\(name(member))'", expected: value.number == nil ? "a number" : "a whole number")
     }
     guard range.contains(number) else {
       throw invalid(member, "must be \(range.lowerBound) to \(range.upperBound)")
@@ -73,11 +72,8 @@ struct JSONReader {
 
   func number(_ member: String, in range: ClosedRange<Double>) throws(ControlError) -> Double? {
     guard let value = value(member) else { return nil }
-    let number: Double
-    switch value {
-    case .int(let whole): number = Double(whole)
-    case .double(let real): number = real
-    default: throw .wrongType("'\(name(member))'", expected: "a number")
+    guard let number = value.number else {
+      throw .wrongType("'\(name(member))'", expected: "a number")
     }
     guard range.contains(number) else {
       throw invalid(member, "must be \(range.lowerBound) to \(range.upperBound)")
@@ -85,7 +81,7 @@ struct JSONReader {
     return number
   }
 
-  func array(_ member: String) throws(ControlError) -> [JSON]? {
+  func array(_ member: String) throws(ControlError) -> [JSONValue]? {
     guard let value = value(member) else { return nil }
     guard case .array(let items) = value else {
       throw .wrongType("'\(name(member))'", expected: "an array")

@@ -27,7 +27,7 @@ extension FCMStandIn {
     /// The account's key file as downloaded from the console.
     ///
     /// - Parameter tokenURI: The stand-in's.
-    func file(_ account: Account, tokenURI: String) -> JSON? {
+    func file(_ account: Account, tokenURI: String) -> JSONValue? {
       guard let key = account.privateKeyPEM else { return nil }
       let name = account.clientEmail.replacing("@", with: "%40")
       return [
@@ -62,18 +62,18 @@ extension FCMStandIn {
     return isByID ? fid : FCMToken.make(fid, &generator)
   }
 
-  func handleJSON(_ handle: NamedHandle, in state: EmulatorState) -> JSON {
+  func handleJSON(_ handle: NamedHandle, in state: EmulatorState) -> JSONValue {
     if FCMToken.isInstallationID(handle.text) {
       return ["fid": .string(handle.text), "registered": "fid"]
     }
     return [
-      "token": .string(handle.text), "fid": JSON(FCMToken.installationID(of: handle.text)),
+      "token": .string(handle.text), "fid": JSONValue(FCMToken.installationID(of: handle.text)),
       "registered": "token",
     ]
   }
 
   func makeDevices(
-    _ json: JSON, app: UInt32, in state: inout EmulatorState
+    _ json: JSONValue, app: UInt32, in state: inout EmulatorState
   ) throws(ControlError) -> Range<Int> {
     let body = try JSONReader(
       json, known: DeviceRequest.members + ["handle", "registration"])
@@ -134,8 +134,8 @@ extension FCMStandIn {
   // MARK: Apps
 
   func makeApp(
-    _ json: JSON, in state: inout EmulatorState
-  ) throws(ControlError) -> (number: UInt32, made: JSON) {
+    _ json: JSONValue, in state: inout EmulatorState
+  ) throws(ControlError) -> (number: UInt32, made: JSONValue) {
     let body = try JSONReader(
       json, known: ["pns", "projectId", "senderId", "packageName", "serviceAccounts"])
     let project = try body.required("projectId")
@@ -186,7 +186,7 @@ extension FCMStandIn {
     return accounts
   }
 
-  private static func reader(_ item: JSON, _ index: Int) throws(ControlError) -> JSONReader {
+  private static func reader(_ item: JSONValue, _ index: Int) throws(ControlError) -> JSONReader {
     try JSONReader(
       item, known: ["clientEmail", "privateKeyId", "publicKeyPem", "disabled"],
       path: "serviceAccounts[\(index)]")
@@ -233,9 +233,9 @@ extension FCMStandIn {
     if try body.bool("revokeTokens") ?? false { revokeTokens(of: app.number) }
   }
 
-  func appJSON(_ number: UInt32, made: JSON, in state: EmulatorState) -> JSON {
+  func appJSON(_ number: UInt32, made: JSONValue, in state: EmulatorState) -> JSONValue {
     guard let app = apps[number] else { return [:] }
-    let accounts = app.accounts.map { account -> JSON in
+    let accounts = app.accounts.map { account -> JSONValue in
       [
         "clientEmail": .string(account.clientEmail),
         "privateKeyId": .string(account.privateKeyID), "disabled": .bool(account.isDisabled),

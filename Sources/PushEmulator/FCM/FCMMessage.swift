@@ -32,9 +32,9 @@ struct FCMMessage: Sendable {
     guard type == "application/json" || type.hasSuffix("+json") else {
       throw .badRequest("", "Content-Type must be application/json, not '\(type)'.")
     }
-    let json: JSON
+    let json: JSONValue
     do {
-      json = try JSON.parse(body)
+      json = try JSONValue.read(body, uniqueNames: true)
     } catch {
       throw .badRequest(
         "", "Invalid JSON payload received. \(error.message) at byte \(error.position).")
@@ -66,7 +66,7 @@ struct FCMMessage: Sendable {
     }
     try Self.checkSize(message)
     let rest = (message.members ?? []).filter { !Self.targets.contains($0.name) }
-    payload = JSON.object(rest).bytes
+    payload = JSONValue.object(rest).jsonBytes
   }
 
   /// The named device; `nil` for a topic.
@@ -79,7 +79,7 @@ struct FCMMessage: Sendable {
 
   private static let targets = ["token", "fid", "topic", "condition"]
 
-  private static func flag(_ value: JSON?) throws(FCMRefusal) -> Bool {
+  private static func flag(_ value: JSONValue?) throws(FCMRefusal) -> Bool {
     switch value {
     case nil: return false
     case .bool(let flag): return flag
@@ -89,7 +89,7 @@ struct FCMMessage: Sendable {
   }
 
   /// Requires exactly one target.
-  private static func target(_ message: JSON) throws(FCMRefusal) -> Target {
+  private static func target(_ message: JSONValue) throws(FCMRefusal) -> Target {
     let given = targets.compactMap { name in message.field(name).map { (name, $0) } }
     guard let (name, value) = given.first else {
       throw .badRequest("message.token", "Recipient of the message is not set.")
@@ -111,7 +111,7 @@ struct FCMMessage: Sendable {
   }
 
   /// Checks the members of the message and their values.
-  private static func checkFields(_ message: JSON) throws(FCMRefusal) {
+  private static func checkFields(_ message: JSONValue) throws(FCMRefusal) {
     var violations: [FCMRefusal.Violation] = []
     FCMField.message.check(message, at: "message", into: &violations)
     guard violations.isEmpty else { throw .badRequest(Array(violations.prefix(20))) }
@@ -137,9 +137,9 @@ struct FCMMessage: Sendable {
   }
 
   /// Checks the size of `data`, `notification` and the platforms' parts.
-  private static func checkSize(_ message: JSON) throws(FCMRefusal) {
+  private static func checkSize(_ message: JSONValue) throws(FCMRefusal) {
     let counted = ["data", "notification", "android", "webpush", "apns"]
-    let size = counted.reduce(0) { $0 + (message.field($1)?.bytes.count ?? 0) }
+    let size = counted.reduce(0) { $0 + (message.field($1)?.jsonBytes.count ?? 0) }
     guard size <= limit else {
       throw .fcm("INVALID_ARGUMENT", "Android message is too big")
     }

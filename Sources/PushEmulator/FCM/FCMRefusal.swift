@@ -1,4 +1,5 @@
 import HTTP2
+import Wire
 
 /// An error of FCM for a message, in the form of its API (docs/protocol/push-services/fcm.md,
 /// section 4).
@@ -96,25 +97,25 @@ struct FCMRefusal: Error, Sendable, Equatable {
   var reason: String { code ?? word }
 
   var response: HTTP2ServerResponse {
-    var details: [JSON] = []
+    var details: [JSONValue] = []
     if let code {
       details.append([
         "@type": "type.googleapis.com/google.firebase.fcm.v1.FcmError", "errorCode": .string(code),
       ])
     }
     if !violations.isEmpty {
-      let list = violations.map { violation -> JSON in
+      let list = violations.map { violation -> JSONValue in
         ["field": .string(violation.field), "description": .string(violation.description)]
       }
       details.append([
         "@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": .array(list),
       ])
     }
-    var members: [JSON.Member] = [
-      .init(name: "code", value: JSON(status)), .init(name: "message", value: .string(message)),
-      .init(name: "status", value: .string(word)),
+    var members: [JSONValue.Member] = [
+      .init("code", JSONValue(status)), .init("message", .string(message)),
+      .init("status", .string(word)),
     ]
-    if !details.isEmpty { members.append(.init(name: "details", value: .array(details))) }
+    if !details.isEmpty { members.append(.init("details", .array(details))) }
     var fields: [(name: String, value: String)] = []
     if status == 401 {
       fields.append(("www-authenticate", "Bearer realm=\"accounts.google.com/\""))

@@ -80,14 +80,14 @@ indirect enum FCMField: Sendable {
   /// Collects the violations of a value.
   ///
   /// - Parameter path: The path of the value, for example `message.android`.
-  func check(_ value: JSON, at path: String, into violations: inout [FCMRefusal.Violation]) {
+  func check(_ value: JSONValue, at path: String, into violations: inout [FCMRefusal.Violation]) {
     // In proto JSON null means an absent field.
     if value == .null { return }
     switch (self, value) {
-    case (.text, .string), (.flag, .bool), (.anything, .object), (.number, .int),
-      (.number, .double), (.timestamp, .string):
+    case (.text, .string), (.flag, .bool), (.anything, .object), (.timestamp, .string):
       return
-    case (.whole, .int(let number)) where Int32(exactly: number) != nil: return
+    case (.number, .number) where value.number != nil: return
+    case (.whole, .number(let digits)) where Int32(digits) != nil: return
     case (.whole, .string(let text)) where Int32(text) != nil: return
     case (.duration, .string(let text)) where FCMDuration(text) != nil: return
     case (.word(let words), .string(let text)) where words.contains(text.uppercased()): return
@@ -156,9 +156,9 @@ extension String {
   }
 }
 
-extension JSON {
+extension JSONValue {
   /// An object's member by its name in snake case, in either spelling; `nil` for none or null.
-  func field(_ name: String) -> JSON? {
+  func field(_ name: String) -> JSONValue? {
     guard
       let value = members?.first(where: { $0.name == name || $0.name.snakeCase == name })?.value,
       value != .null

@@ -338,7 +338,7 @@ final class FCMStandIn: NamedStandIn, @unchecked Sendable {
   ]
 
   private static func credential(_ client: String, scopes: [String]) -> Journal.Credential {
-    .accepted(keyID: client, claims: ["scope": .array(scopes.map(JSON.string))])
+    .accepted(keyID: client, claims: ["scope": .array(scopes.map(JSONValue.string))])
   }
 
   /// Google's token endpoint (docs/protocol/emulator.md, section 5.1).
@@ -356,7 +356,7 @@ final class FCMStandIn: NamedStandIn, @unchecked Sendable {
       .json(
         200,
         [
-          "access_token": .string(text), "expires_in": .int(options.tokenLifetime),
+          "access_token": .string(text), "expires_in": JSONValue(options.tokenLifetime),
           "token_type": "Bearer",
         ], fields: [("cache-control", "no-store")]))
     answer.credential = Self.credential(client, scopes: scopes)

@@ -5,7 +5,7 @@ extension FaultRule {
   ///
   /// - Parameter app: Looks up an app id; throws when there is none.
   init(
-    _ json: JSON, app: (String) throws(ControlError) -> UInt32
+    _ json: JSONValue, app: (String) throws(ControlError) -> UInt32
   ) throws(ControlError) {
     let body = try JSONReader(json, known: ["pns", "match", "when", "stage", "action"])
     guard let action = body.value("action") else { throw .missing("action") }
@@ -51,8 +51,8 @@ extension FaultRule {
 
 extension FaultAction {
   /// Reads `action`.
-  init(_ json: JSON) throws(ControlError) {
-    guard let type = json["type"] else { throw .missing("action.type") }
+  init(_ json: JSONValue) throws(ControlError) {
+    guard let type = json.member("type") else { throw .missing("action.type") }
     guard case .string(let type) = type else {
       throw .wrongType("'action.type'", expected: "a string")
     }
@@ -107,8 +107,8 @@ extension FaultAction {
     let range = 0...Latency.longest
     if let fixed = try reader.number("ms", in: range) { return .fixed(milliseconds: fixed) }
     if let bounds = try reader.array("uniform") {
-      let pair = JSON.object(
-        zip(["from", "to", "more"], bounds).map { .init(name: $0, value: $1) })
+      let pair = JSONValue.object(
+        zip(["from", "to", "more"], bounds).map { .init($0, $1) })
       let ends = try JSONReader(pair, known: ["from", "to"], path: reader.name("uniform"))
       guard let from = try ends.number("from", in: range),
         let to = try ends.number("to", in: range),

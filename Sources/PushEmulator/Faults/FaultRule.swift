@@ -1,3 +1,5 @@
+import Wire
+
 /// One rule of fault injection (docs/protocol/emulator.md, section 2.6), with its own counters.
 struct FaultRule: Sendable {
   /// The conditions on a request; `nil` matches all.
@@ -44,7 +46,7 @@ struct FaultRule: Sendable {
   var stage = Stage.before
   let action: FaultAction
   /// The rule as requested, for display.
-  let json: JSON
+  let json: JSONValue
   private(set) var matched = 0
   private(set) var fired = 0
   /// Rate limits of a throttle, one for each counted key.

@@ -1,3 +1,5 @@
+import Wire
+
 /// The addresses of a running emulator. Base URLs have no trailing slash.
 package struct EmulatorAddresses: Sendable, Equatable {
   /// The URL of the control API.
@@ -59,16 +61,16 @@ package struct EmulatorAddresses: Sendable, Equatable {
   }
 
   /// For `GET /v1/info`.
-  var json: JSON {
-    let services = PushService.allCases.map { service -> JSON.Member in
+  var json: JSONValue {
+    let services = PushService.allCases.map { service -> JSONValue.Member in
       let urls = EmulatorListener.all.filter { $0.service == service }.map { listener in
         (name: listener.name, value: self[listener])
       }
-      return .init(name: service.rawValue, value: JSON(urls))
+      return .init(service.rawValue, JSONValue(urls))
     }
-    let first: JSON = ["control": .string(control)]
+    let first: JSONValue = ["control": .string(control)]
     return first + .object(services) + [
-      "ca": .string(control + "/v1/ca.pem"), "caFile": JSON(authorityFile),
+      "ca": .string(control + "/v1/ca.pem"), "caFile": JSONValue(authorityFile),
     ]
   }
 }

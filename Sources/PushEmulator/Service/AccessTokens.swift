@@ -1,4 +1,5 @@
 import HTTP2
+import Wire
 
 /// The request for an access token with a client's own credentials (RFC 6749, section 4.4), as WNS
 /// and ADM take it.

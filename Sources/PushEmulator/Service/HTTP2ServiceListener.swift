@@ -1,6 +1,7 @@
 import Dispatch
 import HTTP2
 import Synchronization
+import Wire
 
 /// A push service's address for HTTP/2: receives requests from the server, gets the reply from the
 /// state, and sends it. The state's lock is held for a few microseconds, never during I/O.
@@ -158,5 +159,5 @@ final class HTTP2ServiceListener<Service: StandIn>: ServiceListener {
 
 /// The reason in APNs' GOAWAY, in the form of a refusal.
 private func reasonBody(_ reason: String) -> [UInt8] {
-  (["reason": .string(reason)] as JSON).bytes
+  (["reason": .string(reason)] as JSONValue).jsonBytes
 }

@@ -1,3 +1,5 @@
+import Wire
+
 /// A service other than APNs: its apps are one value each, its devices are called by a text.
 protocol NamedStandIn: StandIn {
   associatedtype App: ServiceApp
@@ -39,7 +41,7 @@ protocol NamedStandIn: StandIn {
   ) throws(ControlError) -> NamedHandle?
 
   /// `handle` of a device.
-  func handleJSON(_ handle: NamedHandle, in state: EmulatorState) -> JSON
+  func handleJSON(_ handle: NamedHandle, in state: EmulatorState) -> JSONValue
 }
 
 extension NamedStandIn {
@@ -74,7 +76,7 @@ extension NamedStandIn {
   }
 
   func makeDevices(
-    _ json: JSON, app: UInt32, in state: inout EmulatorState
+    _ json: JSONValue, app: UInt32, in state: inout EmulatorState
   ) throws(ControlError) -> Range<Int> {
     let body = try JSONReader(json, known: DeviceRequest.members + ["handle"])
     let request = try DeviceRequest(body, app: app)
@@ -85,12 +87,12 @@ extension NamedStandIn {
     return try state.addDevices(request, fixed: fixed.map(DeviceHandle.named))
   }
 
-  func handleJSON(_ handle: NamedHandle, in state: EmulatorState) -> JSON {
-    .object([.init(name: Self.handleMembers[0], value: .string(handle.text))])
+  func handleJSON(_ handle: NamedHandle, in state: EmulatorState) -> JSONValue {
+    .object([.init(Self.handleMembers[0], .string(handle.text))])
   }
 
-  func handleJSON(_ handle: DeviceHandle, in state: EmulatorState) -> JSON {
-    if case .named(let handle) = handle { handleJSON(handle, in: state) } else { nil }
+  func handleJSON(_ handle: DeviceHandle, in state: EmulatorState) -> JSONValue {
+    if case .named(let handle) = handle { handleJSON(handle, in: state) } else { .null }
   }
 
   /// The app of the device that a text names.
@@ -101,7 +103,7 @@ extension NamedStandIn {
   // MARK: Apps
 
   func changeApp(
-    _ number: UInt32, _ json: JSON, in state: inout EmulatorState
+    _ number: UInt32, _ json: JSONValue, in state: inout EmulatorState
   ) throws(ControlError) {
     let body = try JSONReader(json, known: Self.changeableMembers)
     guard var app = apps[number] else { return }

@@ -1,5 +1,6 @@
 import Cryptography
 import HTTP2
+import Wire
 
 /// A push service's stand-in: its rules for requests, its part of the control API, and its own
 /// state of apps, credentials and channels. Devices and their waiting messages are in the
@@ -76,7 +77,9 @@ protocol StandIn: AnyObject, Sendable {
   func connectionClosed(_ slot: Int, in state: inout EmulatorState)
 
   /// The identity of a connection's client, and the environment, for the list of connections.
-  func identity(ofConnection slot: Int, in state: EmulatorState) -> (JSON, environment: String?)?
+  func identity(ofConnection slot: Int, in state: EmulatorState) -> (
+    JSONValue, environment: String?
+  )?
 
   /// Seconds after which a connection without requests gets GOAWAY; `nil` for never.
   var idleTimeout: Int64? { get }
@@ -88,16 +91,17 @@ protocol StandIn: AnyObject, Sendable {
   /// - Returns: The app's number (see `EmulatorState.newApp`), and the members that only this reply
   ///   contains: private keys and files.
   func makeApp(
-    _ json: JSON, in state: inout EmulatorState
-  ) throws(ControlError) -> (number: UInt32, made: JSON)
+    _ json: JSONValue, in state: inout EmulatorState
+  ) throws(ControlError) -> (number: UInt32, made: JSONValue)
 
   /// Changes an app by the body of `PATCH /v1/apps/{appId}`, completely or not at all.
-  func changeApp(_ number: UInt32, _ json: JSON, in state: inout EmulatorState) throws(ControlError)
+  func changeApp(_ number: UInt32, _ json: JSONValue, in state: inout EmulatorState)
+    throws(ControlError)
 
   /// The members of an app besides `appId`, `pns` and `devices`.
   ///
   /// - Parameter made: The result of `makeApp`, in the reply to it; its members come last.
-  func appJSON(_ number: UInt32, made: JSON, in state: EmulatorState) -> JSON
+  func appJSON(_ number: UInt32, made: JSONValue, in state: EmulatorState) -> JSONValue
 
   /// Forgets an app, whose devices have already been deleted.
   func removeApp(_ number: UInt32, in state: inout EmulatorState)
@@ -108,7 +112,7 @@ protocol StandIn: AnyObject, Sendable {
   ///
   /// - Parameter app: The app's number.
   func makeDevices(
-    _ json: JSON, app: UInt32, in state: inout EmulatorState
+    _ json: JSONValue, app: UInt32, in state: inout EmulatorState
   ) throws(ControlError) -> Range<Int>
 
   /// A handle that no device of the service has or had.
@@ -123,10 +127,10 @@ protocol StandIn: AnyObject, Sendable {
   var holdWindow: Int64? { get }
 
   /// `handle` of a device.
-  func handleJSON(_ handle: DeviceHandle, in state: EmulatorState) -> JSON
+  func handleJSON(_ handle: DeviceHandle, in state: EmulatorState) -> JSONValue
 
   /// The members of a device that only this service has.
-  func deviceJSON(_ index: Int, in state: EmulatorState) -> JSON
+  func deviceJSON(_ index: Int, in state: EmulatorState) -> JSONValue
 
   /// Its own routes of the control API.
   func addRoutes(to api: ControlAPI, _ on: ControlAPI.Adder)
@@ -170,11 +174,13 @@ extension StandIn {
 
   func connectionClosed(_ slot: Int, in state: inout EmulatorState) {}
 
-  func identity(ofConnection slot: Int, in state: EmulatorState) -> (JSON, environment: String?)? {
+  func identity(ofConnection slot: Int, in state: EmulatorState) -> (
+    JSONValue, environment: String?
+  )? {
     nil
   }
 
-  func deviceJSON(_ index: Int, in state: EmulatorState) -> JSON { [:] }
+  func deviceJSON(_ index: Int, in state: EmulatorState) -> JSONValue { [:] }
 
   func addRoutes(to api: ControlAPI, _ on: ControlAPI.Adder) {}
 }
@@ -219,12 +225,12 @@ struct ServiceAnswer: Sendable {
 extension HTTP2ServerResponse {
   /// An answer of JSON.
   static func json(
-    _ status: Int, _ body: JSON, fields: [(name: String, value: String)] = [],
+    _ status: Int, _ body: JSONValue, fields: [(name: String, value: String)] = [],
     contentType: String = "application/json; charset=UTF-8"
   ) -> HTTP2ServerResponse {
     .init(
       status: status, fields: HTTP2FieldList([("content-type", contentType)] + fields),
-      body: body.bytes)
+      body: body.jsonBytes)
   }
 
   /// The reply with the fields of a `reply` fault, which replace those of the same name.

@@ -1,3 +1,5 @@
+import Wire
+
 /// The last requests that the services received, oldest first (docs/protocol/emulator.md, section
 /// 2.4).
 struct Journal: Sendable {
@@ -31,7 +33,7 @@ struct Journal: Sendable {
     /// APNs' provider token, which most of its requests share.
     case token(ProviderToken)
     /// An accepted credential, by the name of its key or client, with its claims.
-    case accepted(keyID: String, claims: JSON = [:])
+    case accepted(keyID: String, claims: JSONValue = [:])
     /// A refused credential.
     case refusedToken
     case certificate(sha256: String)
@@ -105,24 +107,27 @@ extension Journal.Entry {
     return stride(from: 0, to: parts.count - 1, by: 2).map { (parts[$0], parts[$0 + 1]) }
   }
 
-  var json: JSON {
+  var json: JSONValue {
     let fields = fields
-    let members: JSON = [
-      "seq": JSON(seq), "time": .int(time), "pns": .string(service.text),
-      "connection": JSON(connection), "stream": JSON(stream),
-      "method": JSON(fields.first?.value), "path": JSON(fields.dropFirst().first?.value),
-      "headers": JSON(fields.dropFirst(2)), "auth": credential.json, "bodyBytes": JSON(bodyBytes),
-      "status": status == 0 ? nil : JSON(status), "reason": JSON(reason), "faultId": JSON(faultID),
-      "storeAction": JSON(storeAction?.word), "durationMs": .double(Double(microseconds) / 1000),
+    let members: JSONValue = [
+      "seq": JSONValue(seq), "time": JSONValue(time), "pns": .string(service.text),
+      "connection": JSONValue(connection), "stream": JSONValue(stream),
+      "method": JSONValue(fields.first?.value), "path": JSONValue(fields.dropFirst().first?.value),
+      "headers": JSONValue(fields.dropFirst(2)), "auth": credential.json,
+      "bodyBytes": JSONValue(bodyBytes),
+      "status": status == 0 ? .null : JSONValue(status), "reason": JSONValue(reason),
+      "faultId": JSONValue(faultID),
+      "storeAction": JSONValue(storeAction?.word),
+      "durationMs": JSONValue(Double(microseconds) / 1000),
     ]
-    return recipients.map { members + ["recipients": JSON($0)] } ?? members
+    return recipients.map { members + ["recipients": JSONValue($0)] } ?? members
   }
 }
 
 extension Journal.Credential {
-  fileprivate var json: JSON {
+  fileprivate var json: JSONValue {
     switch self {
-    case .none: nil
+    case .none: .null
     case .refusedToken: ["verdict": "refused"]
     case .certificate(let sha256): ["certificate": .string(sha256), "verdict": "certificate"]
     case .accepted(let keyID, let claims):
@@ -130,11 +135,11 @@ extension Journal.Credential {
     case .token(let token):
       [
         "keyId": .string(token.kid),
-        "claims": ["iss": .string(token.teamID), "iat": .int(token.issuedAt)],
+        "claims": ["iss": .string(token.teamID), "iat": JSONValue(token.issuedAt)],
         "verdict": "accepted",
       ]
         + (token.warnings.isEmpty
-          ? [:] : ["warnings": .array(token.warnings.map(JSON.string))])
+          ? [:] : ["warnings": .array(token.warnings.map(JSONValue.string))])
     }
   }
 }
@@ -180,7 +185,7 @@ struct Statistics: Sendable {
   mutating func count(openStreams: Int) { peakStreams = max(peakStreams, openStreams) }
 
   /// - Parameter dropped: What had to go to make room.
-  func json(dropped: JSON) -> JSON {
+  func json(dropped: JSONValue) -> JSONValue {
     var counts = others
     for (service, count) in zip(ServiceWord.all, successes) where count > 0 {
       counts[Answer(service: service, status: 200, reason: nil)] = count
@@ -188,22 +193,23 @@ struct Statistics: Sendable {
     let answers = counts.sorted {
       ($0.key.service.text, $0.key.status, $0.key.reason ?? "")
         < ($1.key.service.text, $1.key.status, $1.key.reason ?? "")
-    }.map { answer, count -> JSON in
+    }.map { answer, count -> JSONValue in
       [
-        "pns": .string(answer.service.text), "status": JSON(answer.status),
-        "reason": JSON(answer.reason), "count": JSON(count),
+        "pns": .string(answer.service.text), "status": JSONValue(answer.status),
+        "reason": JSONValue(answer.reason), "count": JSONValue(count),
       ]
     }
     let storeActions = StoreAction.allCases.map {
-      JSON.Member(name: $0.word, value: JSON(actions[$0.rawValue]))
+      JSONValue.Member($0.word, JSONValue(actions[$0.rawValue]))
     }
-    let histogram = latency.enumerated().filter { $1 > 0 }.map { place, count -> JSON in
-      ["belowMicroseconds": .int(1 << Int64(place)), "count": JSON(count)]
+    let histogram = latency.enumerated().filter { $1 > 0 }.map { place, count -> JSONValue in
+      ["belowMicroseconds": JSONValue(1 << Int64(place)), "count": JSONValue(count)]
     }
     return [
-      "requests": JSON(requests), "unanswered": JSON(unanswered), "answers": .array(answers),
+      "requests": JSONValue(requests), "unanswered": JSONValue(unanswered),
+      "answers": .array(answers),
       "storeActions": .object(storeActions), "latency": .array(histogram),
-      "peakConcurrentStreams": JSON(peakStreams), "dropped": dropped,
+      "peakConcurrentStreams": JSONValue(peakStreams), "dropped": dropped,
     ]
   }
 }

@@ -28,19 +28,21 @@ extension WNSStandIn {
     return handle
   }
 
-  func handleJSON(_ handle: NamedHandle, in state: EmulatorState) -> JSON {
-    let json: JSON = ["channelUri": .string(state.addresses.origin(.wns) + Self.mark + handle.text)]
+  func handleJSON(_ handle: NamedHandle, in state: EmulatorState) -> JSONValue {
+    let json: JSONValue = [
+      "channelUri": .string(state.addresses.origin(.wns) + Self.mark + handle.text)
+    ]
     guard let device = state.handles.device(.wns, handle.text),
       state.devices[device].handle == .named(handle)
     else { return json }
-    return json + ["expires": .int(state.devices[device].expiresAt)]
+    return json + ["expires": JSONValue(state.devices[device].expiresAt)]
   }
 
   // MARK: Apps
 
   func makeApp(
-    _ json: JSON, in state: inout EmulatorState
-  ) throws(ControlError) -> (number: UInt32, made: JSON) {
+    _ json: JSONValue, in state: inout EmulatorState
+  ) throws(ControlError) -> (number: UInt32, made: JSONValue) {
     let body = try JSONReader(json, known: ["pns", "packageSid", "secret", "entra"])
     let sid = try body.string("packageSid") ?? "ms-app://s-1-15-2-\(state.generator.digits(10))"
     guard sid.lowercased().hasPrefix("ms-app://"), sid.utf8.count <= 200 else {
@@ -57,7 +59,7 @@ extension WNSStandIn {
     let app = App(
       number: state.newApp(.wns), packageSID: sid, secret: secret, entra: entra)
     apps.add(app)
-    let made: JSON = ["secret": .string(secret)]
+    let made: JSONValue = ["secret": .string(secret)]
     return (app.number, entra.map { made + ["entraSecret": .string($0.secret)] } ?? made)
   }
 
@@ -82,10 +84,10 @@ extension WNSStandIn {
     if try body.bool("revokeTokens") ?? false { revokeTokens(of: app.number) }
   }
 
-  func appJSON(_ number: UInt32, made: JSON, in state: EmulatorState) -> JSON {
+  func appJSON(_ number: UInt32, made: JSONValue, in state: EmulatorState) -> JSONValue {
     guard let app = apps[number] else { return [:] }
     let origin = state.addresses.origin(.wns)
-    let json: JSON = [
+    let json: JSONValue = [
       "packageSid": .string(app.packageSID), "tokenUrl": .string(origin + WNSRequest.livePath),
     ]
     guard let entra = app.entra else { return json }

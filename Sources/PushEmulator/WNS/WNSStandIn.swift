@@ -1,4 +1,5 @@
 import HTTP2
+import Wire
 
 extension EmulatorListener {
   package static let wns = Self(.wns, port: 9460)
@@ -134,9 +135,9 @@ final class WNSStandIn: NamedStandIn, @unchecked Sendable {
       .init(
         app: app.number, clientID: wanted.clientID, scopes: [scope],
         expiresAt: now + lifetime * 1000), now: now)
-    let body: JSON = [
+    let body: JSONValue = [
       "token_type": .string(tenant == nil ? "bearer" : "Bearer"), "access_token": .string(text),
-      "expires_in": options.expiresInAsString ? .string(String(lifetime)) : .int(lifetime),
+      "expires_in": options.expiresInAsString ? .string(String(lifetime)) : JSONValue(lifetime),
     ]
     return ServiceAnswer(.json(200, body, fields: [("cache-control", "no-store")]))
   }

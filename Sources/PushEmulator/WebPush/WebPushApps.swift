@@ -69,24 +69,24 @@ extension WebPushStandIn {
     }
   }
 
-  func handleJSON(_ handle: NamedHandle, in state: EmulatorState) -> JSON {
+  func handleJSON(_ handle: NamedHandle, in state: EmulatorState) -> JSONValue {
     let endpoints = state.addresses.origins(.webpush).map { $0 + "/wp/" + handle.text }
-    var json: JSON = ["endpoint": JSON(endpoints.first)]
+    var json: JSONValue = ["endpoint": JSONValue(endpoints.first)]
     // For clients that support only HTTP/1.1.
     if endpoints.count > 1 { json = json + ["endpointHTTP1": .string(endpoints[1])] }
-    json = json + ["p256dh": JSON(handle.keys?.p256dh), "auth": JSON(handle.keys?.auth)]
+    json = json + ["p256dh": JSONValue(handle.keys?.p256dh), "auth": JSONValue(handle.keys?.auth)]
     return handle.keys?.privateKey.map { json + ["privateKey": .string($0)] } ?? json
   }
 
-  func deviceJSON(_ index: Int, in state: EmulatorState) -> JSON {
+  func deviceJSON(_ index: Int, in state: EmulatorState) -> JSONValue {
     ["minUrgency": .string(state.devices[index].minUrgency.word)]
   }
 
   // MARK: Apps
 
   func makeApp(
-    _ json: JSON, in state: inout EmulatorState
-  ) throws(ControlError) -> (number: UInt32, made: JSON) {
+    _ json: JSONValue, in state: inout EmulatorState
+  ) throws(ControlError) -> (number: UInt32, made: JSONValue) {
     let body = try JSONReader(
       json, known: ["pns", "vapidPublicKey", "flavor", "vendorStrict", "receipts"])
     let flavor = try body.word("flavor", WebPushFlavor.self)
@@ -121,10 +121,10 @@ extension WebPushStandIn {
     app.receipts = try body.bool("receipts") ?? app.receipts
   }
 
-  func appJSON(_ number: UInt32, made: JSON, in state: EmulatorState) -> JSON {
+  func appJSON(_ number: UInt32, made: JSONValue, in state: EmulatorState) -> JSONValue {
     guard let app = apps[number] else { return [:] }
     return [
-      "vapidPublicKey": JSON(app.vapidPublicKey),
+      "vapidPublicKey": JSONValue(app.vapidPublicKey),
       "flavor": .string((app.flavor ?? options.flavor).rawValue),
       "vendorStrict": .bool(app.vendorStrict ?? options.vendorStrict),
       "receipts": .bool(app.receipts ?? options.receipts),

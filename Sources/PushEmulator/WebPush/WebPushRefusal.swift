@@ -1,4 +1,5 @@
 import HTTP2
+import Wire
 
 /// The reasons for which a Web Push service refuses a message, in no vendor's words
 /// (docs/protocol/emulator.md, section 7).
@@ -77,7 +78,7 @@ enum WebPushRefusal: String, Error, Sendable, CaseIterable {
       return .json(
         code,
         [
-          "code": JSON(code), "errno": JSON(errno), "error": .string(Self.phrase(code)),
+          "code": JSONValue(code), "errno": JSONValue(errno), "error": .string(Self.phrase(code)),
           "message": .string(reason ?? text),
           "more_info": "http://autopush.readthedocs.io/en/latest/http.html#error-codes",
         ], fields: fields)

@@ -222,8 +222,8 @@ final class WebPushStandIn: NamedStandIn, @unchecked Sendable {
       answer.credential = .accepted(
         keyID: Base64URL.encode(token.key),
         claims: [
-          "aud": JSON(token.audience), "exp": JSON(optional: token.expiresAt),
-          "sub": JSON(token.subject),
+          "aud": JSONValue(token.audience), "exp": JSONValue(token.expiresAt),
+          "sub": JSONValue(token.subject),
         ])
     }
     return answer

@@ -1,4 +1,5 @@
 import HTTP2
+import Wire
 
 extension EmulatorListener {
   package static let xiaomi = Self(.xiaomi, port: 9482)
@@ -94,8 +95,8 @@ final class XiaomiStandIn: NamedStandIn, @unchecked Sendable {
     }
     if good.isEmpty, message.ids.count == 1 { try check(bad[0], of: app, now: now, in: state) }
     let id = "scm" + state.generator.base64URL(20)
-    let data: JSON = ["id": .string(id)]
-    let refused: JSON = ["bad_regids": .string(bad.joined(separator: ","))]
+    let data: JSONValue = ["id": .string(id)]
+    let refused: JSONValue = ["bad_regids": .string(bad.joined(separator: ","))]
     var answer = ServiceAnswer(
       .json(
         200,
@@ -142,15 +143,15 @@ final class XiaomiStandIn: NamedStandIn, @unchecked Sendable {
 
   // MARK: Refusals
 
-  private func traceID(in state: inout EmulatorState) -> JSON {
+  private func traceID(in state: inout EmulatorState) -> JSONValue {
     .string("Xcm" + state.generator.base64URL(20))
   }
 
   /// A refusal in Xiaomi's form.
   private func refusal(_ fault: XiaomiFault, in state: inout EmulatorState) -> ServiceAnswer {
-    let body: JSON = [
+    let body: JSONValue = [
       "result": "error", "reason": .string(fault.reason), "trace_id": traceID(in: &state),
-      "code": JSON(fault.code), "description": .string(fault.reason),
+      "code": JSONValue(fault.code), "description": .string(fault.reason),
     ]
     return ServiceAnswer(.json(200, body), reason: String(fault.code))
   }
@@ -187,8 +188,8 @@ final class XiaomiStandIn: NamedStandIn, @unchecked Sendable {
   }
 
   func makeApp(
-    _ json: JSON, in state: inout EmulatorState
-  ) throws(ControlError) -> (number: UInt32, made: JSON) {
+    _ json: JSONValue, in state: inout EmulatorState
+  ) throws(ControlError) -> (number: UInt32, made: JSONValue) {
     let body = try JSONReader(json, known: ["pns", "packageName", "appSecret"])
     let secret = try body.string("appSecret") ?? state.generator.base64URL(22) + "=="
     guard !secret.isEmpty, apps.named(secret) == nil else {
@@ -210,7 +211,7 @@ final class XiaomiStandIn: NamedStandIn, @unchecked Sendable {
     }
   }
 
-  func appJSON(_ number: UInt32, made: JSON, in state: EmulatorState) -> JSON {
+  func appJSON(_ number: UInt32, made: JSONValue, in state: EmulatorState) -> JSONValue {
     guard let app = apps[number] else { return [:] }
     return [
       "packageName": .string(app.packageName),
