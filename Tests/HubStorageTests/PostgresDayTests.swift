@@ -75,7 +75,7 @@ struct PostgresDayTests {
   }
 
   private func days(_ store: PostgresHubStore, _ table: DayTable) async throws -> [Int64] {
-    try await store.read { try $0.days(of: table) }
+    try await store.read { try DayPartitions($0).days(of: table) }
   }
 
   @Test("days ahead have their tables, and those that are over are dropped whole")

@@ -391,7 +391,7 @@ struct PostgresDeviceTests {
       }
       let written = Mutex(0)
       try await engine.perform(.single, on: engine.writers, ifUnclear: .again) { session in
-        session.perform(
+        PostgresInstallations(session).perform(
           contents.map { content in
             InstallationWork(
               content: content, resume: { written.withLock { $0 += 1 } }, fail: { _ in })
@@ -407,7 +407,7 @@ struct PostgresDeviceTests {
           """
         ) { ($0.integer(0), $0.integer(1)) }[0]
       }
-      #expect(transactions == 8 && most <= PostgresSession.lockLimit)
+      #expect(transactions == 8 && most <= PostgresInstallations.lockLimit)
     }
   }
 
@@ -457,7 +457,7 @@ struct PostgresDeviceTests {
             registration: target.registration, platform: .apns, handle: handle, revision: .newest,
             outcome: .expiredChannel)
         }
-        try session.removeDead(words, hub: 1, at: Self.now.milliseconds)
+        try PostgresRemovals(session).removeDead(words, hub: 1, at: Self.now.milliseconds)
       }
       #expect(try await store.count(query()) == 0)
       let first = try await store.restoreRemoved(
@@ -478,7 +478,9 @@ struct PostgresDeviceTests {
       let big = ["a": String(repeating: "x", count: 100_000)]
       try await put(stores[0], SampleDevice("i-1", user: user, variables: big))
       try await put(stores[0], SampleDevice("i-2", user: user + "x", variables: big))
-      let found = try await stores[0].read { try $0.installations(ofUser: user, hub: 1) }
+      let found = try await stores[0].read {
+        try PostgresTargets($0).installations(ofUser: user, hub: 1)
+      }
       #expect(found.map(\.id) == ["i-1"])
       #expect(InstallationDocument.userIDLimit < 1_000)
     }

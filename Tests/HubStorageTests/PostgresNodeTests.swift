@@ -330,7 +330,7 @@ struct PostgresNodeTests {
       try await one.accept(waiting)
       let (released, isReleased) = AsyncStream<Void>.makeStream()
       async let release: Void = two.write { session in
-        _ = try session.releaseSchedules(
+        _ = try PostgresNotifications(session).releaseSchedules(
           asOf: Self.now, steadily: Self.now, limit: 9, at: nil)
         isReleased.finish()
         // Until the erasure waits for this transaction.
@@ -365,9 +365,9 @@ struct PostgresNodeTests {
       let numbers = try notifications.compactMap {
         try session.connection.notificationNumber(NotificationID(rawValue: $0), hub: hub)
       }
-      _ = try session.erase(notifications: numbers)
-      let devices = try session.installations(ofUser: "bob", hub: hub)
-      _ = try session.erase(devices: devices, of: "bob", hub: hub)
+      _ = try PostgresErasure(session).erase(notifications: numbers)
+      let devices = try PostgresTargets(session).installations(ofUser: "bob", hub: hub)
+      _ = try PostgresErasure(session).erase(devices: devices, of: "bob", hub: hub)
       isErased.finish()
       let limit = ContinuousClock.now + .seconds(60)
       while try session.first(

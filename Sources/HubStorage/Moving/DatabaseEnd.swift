@@ -204,7 +204,7 @@ extension PostgresSession {
   fileprivate func targetsLeft(
     of part: PartLeft, after: RegistrationID, limit: Int
   ) throws -> ([MovedRow], RegistrationID?) {
-    let page = try targets(part.query, after: after, limit: limit)
+    let page = try PostgresTargets(session).targets(part.query, after: after, limit: limit)
     // One of a page that was recorded before those in front of it.
     let known = Set(
       try connection.numbers(

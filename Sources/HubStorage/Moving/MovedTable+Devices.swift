@@ -75,7 +75,7 @@ extension MovedTable {
             PostgresArray.literal(try [String](moved: row["tags"].bytes ?? [])))
           row["written"] = .text(String(firstTransaction + (row["written"].integer ?? 0)))
         }
-        try session.addHandles(
+        try PostgresHandles(session).addHandles(
           rows.map { row in
             HandleRow(
               hub: row["hub"].integer ?? 0, hash: row["handle_hash"].integer ?? 0,

@@ -41,7 +41,11 @@ struct DayTable {
   }
 }
 
-extension PostgresSession {
+struct DayPartitions: PostgresSubject {
+  let session: PostgresSession
+
+  init(_ session: PostgresSession) { self.session = session }
+
   /// The days that have a partition of their own, the earliest first.
   func days(of table: DayTable) throws -> [Int64] {
     try connection.numbers(

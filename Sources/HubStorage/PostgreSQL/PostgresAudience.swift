@@ -8,13 +8,15 @@ extension PostgresHubStore {
     _ query: AudienceQuery, after: RegistrationID, limit: Int
   ) async throws -> TargetPage {
     try await readFreely(as: .delivery(of: query.hub)) {
-      try $0.targets(query, after: after, limit: limit)
+      try PostgresTargets($0).targets(query, after: after, limit: limit)
     }
   }
 
   package func count(_ query: AudienceQuery) async throws -> Int {
     try await readFreely { session in
-      guard try session.hasHub(query.hub), let audience = try session.audience(query) else {
+      guard try session.hasHub(query.hub),
+        let audience = try PostgresTargets(session).audience(query)
+      else {
         return 0
       }
       var sql = SQLBuilder()
@@ -27,9 +29,11 @@ extension PostgresHubStore {
 
   package func sample(_ query: AudienceQuery, limit: Int) async throws -> TargetPage {
     try await readFreely { session in
-      guard limit > 0, try session.hasHub(query.hub), let audience = try session.audience(query)
+      guard limit > 0, try session.hasHub(query.hub),
+        let audience = try PostgresTargets(session).audience(query)
       else { return TargetPage() }
-      let sql = try session.sampleStatement(audience, limit: min(limit, PostgresSession.pageLimit))
+      let sql = try PostgresTargets(session).sampleStatement(
+        audience, limit: min(limit, PostgresTargets.pageLimit))
       var builder = PostgresPageBuilder(templates: session.shared.templates, revision: .oldest)
       let row = try sql.statement(on: session.connection)
       while try row.step() { try builder.append(row) }
@@ -100,7 +104,11 @@ struct PostgresAudience {
   }
 }
 
-extension PostgresSession {
+struct PostgresTargets: PostgresSubject {
+  let session: PostgresSession
+
+  init(_ session: PostgresSession) { self.session = session }
+
   /// A limit on memory, larger than any caller's page.
   static let pageLimit = 100_000
 
@@ -139,7 +147,8 @@ extension PostgresSession {
   /// The numbers of the installations with this id, or of this user.
   func installations(carrying tag: ImplicitTag, hub: Hub.ID) throws -> [Int64] {
     switch tag {
-    case .installation(let id): try installationRow(id, hub: hub).map { [$0.number] } ?? []
+    case .installation(let id):
+      try PostgresInstallations(session).installationRow(id, hub: hub).map { [$0.number] } ?? []
     case .user(let id): try installations(ofUser: id, hub: hub).map(\.number)
     case .unknown: []
     }
@@ -182,7 +191,7 @@ extension PostgresSession {
   /// whole audience is read.
   fileprivate func sampleStatement(_ audience: PostgresAudience, limit: Int) throws -> SQLBuilder {
     let hub = audience.query.hub
-    let last = slots.sequential(try lastRegistration(of: hub) ?? 0)
+    let last = slots.sequential(try PostgresNotifications(session).lastRegistration(of: hub) ?? 0)
     var sql = SQLBuilder()
     let start = sql.bind(slots.number(.random(in: 0...last), slot: 0))
     let (hubPlace, count) = (sql.bind(hub), sql.bind(Int64(limit)))
@@ -335,7 +344,8 @@ extension PostgresSession {
     let handles = sql.bind(PostgresArray.text(firsts.map(\.handle)))
     let hub = sql.bind(audience.query.hub)
     sql += "SELECT DISTINCT w.n FROM unnest(\(hashes)::int8[], \(handles)::text[])"
-    sql += " WITH ORDINALITY AS w (hash, handle, n) JOIN (\(joinedHandles)) ON h.hub = \(hub)"
+    sql +=
+      " WITH ORDINALITY AS w (hash, handle, n) JOIN (\(PostgresHandles(session).joinedHandles)) ON h.hub = \(hub)"
     sql += " AND h.slot = \(slots.sqlSlot(ofNumber: "w.hash")) AND h.hash = w.hash"
     sql += " AND split_part(r.handle, E'\\n', 1) = w.handle WHERE h.id <= \(sql.bind(after)) AND "
     audience.write(to: &sql)
@@ -361,7 +371,8 @@ extension PostgresSession {
     let names = sql.bind(PostgresArray.text(ids))
     let hub = sql.bind(audience.query.hub)
     sql += "SELECT w.n, r.id, r.handle FROM unnest(\(hashes)::int8[], \(names)::text[])"
-    sql += " WITH ORDINALITY AS w (hash, handle, n) JOIN (\(joinedHandles)) ON h.hub = \(hub)"
+    sql +=
+      " WITH ORDINALITY AS w (hash, handle, n) JOIN (\(PostgresHandles(session).joinedHandles)) ON h.hub = \(hub)"
     sql += " AND h.slot = \(slots.sqlSlot(ofNumber: "w.hash")) AND h.hash = w.hash"
     sql += " AND split_part(r.handle, ':', 1) = w.handle WHERE "
     audience.write(to: &sql)

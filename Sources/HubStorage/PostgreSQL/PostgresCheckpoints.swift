@@ -13,11 +13,11 @@ extension PostgresHubStore {
     let node = heart?.id
     return try await write(
       as: checkpoint.label,
-      ifUnclear: .look { try $0.answer(to: checkpoint, marked: mark) },
+      ifUnclear: .look { try PostgresCheckpoints($0).answer(to: checkpoint, marked: mark) },
       { session in
         try session.lockHub(checkpoint.hub)
         try session.requireHub(checkpoint.hub)
-        return try session.apply(checkpoint, marked: mark, at: node)
+        return try PostgresCheckpoints(session).apply(checkpoint, marked: mark, at: node)
       })
   }
 }
@@ -34,7 +34,11 @@ private struct MarkedWork {
   let day: Int64
 }
 
-extension PostgresSession {
+struct PostgresCheckpoints: PostgresSubject {
+  let session: PostgresSession
+
+  init(_ session: PostgresSession) { self.session = session }
+
   /// - Throws: ``StoreError/leaseLost`` when the part is now owned by another node.
   fileprivate func apply(
     _ checkpoint: Checkpoint, marked mark: Int64, at node: Int64?
@@ -52,23 +56,25 @@ extension PostgresSession {
     }
     try add(checkpoint.counts, part: work.part, to: work.number)
     for (key, count) in checkpoint.counts {
-      tally.add(
+      session.tally.add(
         count, hub: checkpoint.hub, at: checkpoint.at.milliseconds, platform: key.platform.code,
         code: Int64(key.outcome.rawValue))
     }
-    try keepOutcomes(of: checkpoint, in: work.number, part: work.part, day: work.day)
+    try PostgresOutcomes(session).keepOutcomes(
+      of: checkpoint, in: work.number, part: work.part, day: work.day)
     try change(checkpoint, retriesOf: work)
     // From here on handles are copied, so devices are locked against a concurrent erasure of their
     // user.
-    try lockDevices(of: checkpoint, isDirect: work.isDirect)
+    try PostgresRemovals(session).lockDevices(of: checkpoint, isDirect: work.isDirect)
     try addFeedback(checkpoint, of: work.number, isDirect: work.isDirect)
     try remember(checkpoint.environments, hub: checkpoint.hub)
-    try keepDevices(
+    try PostgresOutcomes(session).keepDevices(
       of: checkpoint.deadHandles.map(\.registration), hub: checkpoint.hub,
       inFailuresOf: work.number, day: work.day)
     let at = checkpoint.at.milliseconds
-    try removeDead(checkpoint.deadHandles, hub: checkpoint.hub, at: at)
-    try replaceHandles(checkpoint.replacedHandles, hub: checkpoint.hub, at: at)
+    try PostgresRemovals(session).removeDead(checkpoint.deadHandles, hub: checkpoint.hub, at: at)
+    try PostgresRemovals(session).replaceHandles(
+      checkpoint.replacedHandles, hub: checkpoint.hub, at: at)
     var answer = CheckpointAnswer(isAborted: work.isAborted)
     if checkpoint.state?.isFinal == true {
       answer.isFinished = try finish(checkpoint, work)

@@ -24,7 +24,7 @@ extension PostgresHubStore {
     do {
       // A lost claim is found by its number: a commit mark would cost a row for each poll for work.
       return try await write(as: .delivery(), ifUnclear: .refuse) { session in
-        try session.claim(claim, limit: limit, afterLosing: lost, at: node)
+        try PostgresClaims(session).claim(claim, limit: limit, afterLosing: lost, at: node)
         var found = try session.connection.parts(of: claim, at: node)
         try session.connection.date(&found, steady)
         return found
@@ -140,7 +140,7 @@ extension PostgresHubStore {
   ) async throws -> TargetPage {
     try await read(as: .delivery()) { session in
       guard limit > 0 else { return TargetPage() }
-      var page = try session.directTargets(
+      var page = try PostgresClaims(session).directTargets(
         of: id, hub: hub, "t.number > ?3 ORDER BY t.number LIMIT ?4", after, Int64(limit) + 1)
       if page.targets.count > limit {
         page.targets.removeLast()
@@ -157,7 +157,7 @@ extension PostgresHubStore {
   ) async throws -> [DueRetries] {
     let node = heart?.id
     return try await readFreely(as: .delivery()) { session in
-      try session.retries(
+      try PostgresClaims(session).retries(
         """
         r.hub = ?1 AND r.platform = ?2 AND r.due <= ?4 ORDER BY r.due LIMIT ?5
         """, lane, node, now.milliseconds, Int64(max(0, limit)))
@@ -170,7 +170,7 @@ extension PostgresHubStore {
     let node = heart?.id
     return try await readFreely(as: .delivery()) { session in
       try session.requireHub(lane.hub)
-      return try session.retries(
+      return try PostgresClaims(session).retries(
         """
         r.hub = ?1 AND r.platform = ?2 AND n.hub = ?1 AND n.public_id = ?4 AND r.part = ?5
         ORDER BY r.registration LIMIT ?6
@@ -183,8 +183,8 @@ extension PostgresHubStore {
     return try await readFreely(as: .delivery()) { session in
       try session.first(
         """
-        SELECT r.due FROM \(PostgresSession.ownRetries)
-        WHERE r.hub = ?1 AND r.platform = ?2 AND \(PostgresSession.isOwn("?3"))
+        SELECT r.due FROM \(PostgresClaims.ownRetries)
+        WHERE r.hub = ?1 AND r.platform = ?2 AND \(PostgresClaims.isOwn("?3"))
         ORDER BY r.due LIMIT 1
         """, lane.hub, lane.platform.code, node
       ).map(Date.init(milliseconds:))
@@ -196,8 +196,8 @@ extension PostgresHubStore {
     return try await readFreely(as: .delivery()) { session in
       let row = try session.connection.statement(
         """
-        SELECT r.hub, r.platform, MIN(r.due) FROM \(PostgresSession.ownRetries)
-        WHERE \(PostgresSession.isOwn("?1")) GROUP BY r.hub, r.platform
+        SELECT r.hub, r.platform, MIN(r.due) FROM \(PostgresClaims.ownRetries)
+        WHERE \(PostgresClaims.isOwn("?1")) GROUP BY r.hub, r.platform
         """, node)
       var lanes: [LaneKey: Date] = [:]
       while try row.step() {
@@ -234,7 +234,11 @@ extension PostgresHubStore {
   }
 }
 
-extension PostgresSession {
+struct PostgresClaims: PostgresSubject {
+  let session: PostgresSession
+
+  init(_ session: PostgresSession) { self.session = session }
+
   /// Maximum number of parts of one notification that a node has at a time, so that others find
   /// some.
   private static let claimedParts = 4
@@ -326,7 +330,7 @@ extension PostgresSession {
         ? try directTargets(
           of: group.id, hub: group.hub, "t.number = ANY(?3::int8[]) ORDER BY t.number",
           PostgresArray.int8(numbers))
-        : try page(of: numbers, hub: group.hub)
+        : try PostgresTargets(session).page(of: numbers, hub: group.hub)
       let live = Set(page.targets.map(\.registration) + page.unreadable.map(\.registration))
       return DueRetries(
         notification: group.id, part: group.part, hub: group.hub, page: page, attempts: attempts,

@@ -22,17 +22,19 @@ extension PostgresHubStore {
             AND expires_at <= \(PostgresConnection.databaseTime))
           OR EXISTS (SELECT 1 FROM \(PostgresSchema.attempts) OFFSET \(SharedAttempts.capacity))
         """, limit.milliseconds, limit.milliseconds - Int64(RemovalWave.lifetime * 1000))
-      return try row.step() || session.nextDayStep(at: limit.milliseconds) != nil
+      return try row.step() || DayPartitions(session).nextDayStep(at: limit.milliseconds) != nil
     }
     guard hasWork else { return false }
     return try await clearing { session in
       // One node clears at a time; the others return without waiting.
-      guard try session.isSoleKeeper() else { return false }
-      if try session.clearExpired(by: limit.milliseconds) { return true }
+      guard try PostgresClearing(session).isSoleKeeper() else { return false }
+      if try PostgresClearing(session).clearExpired(by: limit.milliseconds) { return true }
       if try SharedAttempts.clear(PostgresSchema.attempts, session.connection) { return true }
-      if try session.clearDeletedHubs() { return true }
-      guard let step = try session.nextDayStep(at: limit.milliseconds) else { return false }
-      try session.waitBriefly()
+      if try PostgresClearing(session).clearDeletedHubs() { return true }
+      guard let step = try DayPartitions(session).nextDayStep(at: limit.milliseconds) else {
+        return false
+      }
+      try DayPartitions(session).waitBriefly()
       try session.connection.execute(step)
       return true
     }
@@ -51,7 +53,11 @@ extension PostgresHubStore {
 }
 
 /// Deletes expired rows, and the remains of deleted hubs.
-extension PostgresSession {
+struct PostgresClearing: PostgresSubject {
+  let session: PostgresSession
+
+  init(_ session: PostgresSession) { self.session = session }
+
   /// Maximum number of devices or registrations that a call deletes: about ten milliseconds of
   /// work.
   private static let clearingLimit: Int64 = 250
@@ -87,9 +93,10 @@ extension PostgresSession {
       (hub: $0.integer(0), number: $0.integer(1), id: $0.text(2))
     }
     guard !candidates.isEmpty else { return false }
-    try lock(
+    try PostgresDevices(session).lock(
       candidates.map {
-        DeviceLock.device(hub: $0.hub, hash: PreparedInstallation.hash($0.id.foldingCapitals))
+        PostgresDevices.DeviceLock.device(
+          hub: $0.hub, hash: PreparedInstallation.hash($0.id.foldingCapitals))
       })
     // Apps may have registered again while this waited for the locks.
     let row = try connection.statement(
@@ -102,12 +109,12 @@ extension PostgresSession {
       PostgresArray.int8(candidates.map(\.number)), limit)
     var over: [(hub: Hub.ID, number: Int64)] = []
     while try row.step() { over.append((row.integer(0), row.integer(1))) }
-    try deleteInstallations(over)
+    try PostgresInstallations(session).deleteInstallations(over)
     return true
   }
 
   private func clearRegistrations(endedBy limit: Int64) throws -> Bool {
-    let candidates = try rows(
+    let candidates = try PostgresDevices(session).rows(
       try connection.statement(
         """
         SELECT \(PostgresRegistrationRow.columns) FROM registration r
@@ -117,13 +124,14 @@ extension PostgresSession {
     for (hub, group) in Dictionary(grouping: candidates, by: \.hub).sorted(by: { $0.key < $1.key })
     {
       let numbers = group.map(\.number)
-      try lock(try deviceLocks(of: numbers, hub: hub))
+      try PostgresDevices(session).lock(
+        try PostgresRemovals(session).deviceLocks(of: numbers, hub: hub))
       var changes = RegistrationChanges()
       changes.removed = try registrationRows(numbers, hub: hub, endedBy: limit)
-      try apply(changes)
+      try PostgresDevices(session).apply(changes)
       // The installation that derived it derives it again with its next write.
       for installation in Set(changes.removed.map(\.installation)).sorted() {
-        try forgetFingerprint(of: installation, hub: hub)
+        try PostgresRegistrations(session).forgetFingerprint(of: installation, hub: hub)
       }
     }
     return true
@@ -140,7 +148,7 @@ extension PostgresSession {
       WHERE r.expires_at <= ?4 ORDER BY r.id
       """, hub, PostgresArray.int2(numbers.map { slots.slot(ofNumber: $0) }),
       PostgresArray.int8(numbers), limit)
-    return try rows(row)
+    return try PostgresDevices(session).rows(row)
   }
 
   /// Deletes the next slice of the rows that deleted hubs have left.
@@ -149,7 +157,7 @@ extension PostgresSession {
     guard let hub = try first("SELECT id FROM deleted_hub ORDER BY id LIMIT 1") else {
       return false
     }
-    if try clearWork(ofDeletedHub: hub) { return true }
+    if try PostgresWorkClearing(session).clearWork(ofDeletedHub: hub) { return true }
     for table in PostgresSchema.hubTables(slots) {
       // `ctid` is stable as long as nobody else deletes here; in a partitioned table it is not
       // unique.

@@ -17,7 +17,9 @@ extension PostgresHubStore {
     var counts = AudienceCounts()
     let tables = shared.slots.tableCount
     for table in 0..<tables {
-      let (found, isWhole) = try await readFreely { try $0.counts(query, table: table) }
+      let (found, isWhole) = try await readFreely {
+        try PostgresCounting($0).counts(query, table: table)
+      }
       counts.add(found)
       if isWhole { break }
       let counted = table + 1
@@ -30,13 +32,19 @@ extension PostgresHubStore {
   }
 }
 
-extension PostgresSession {
+struct PostgresCounting: PostgresSubject {
+  let session: PostgresSession
+
+  init(_ session: PostgresSession) { self.session = session }
+
   /// - Returns: `isWhole` is true when those of all slots are counted, because there are few.
   fileprivate func counts(
     _ query: AudienceQuery, table: Int
   ) throws -> (counts: AudienceCounts, isWhole: Bool) {
     var counts = AudienceCounts()
-    guard try hasHub(query.hub), let audience = try audience(query) else { return (counts, true) }
+    guard try hasHub(query.hub), let audience = try PostgresTargets(session).audience(query) else {
+      return (counts, true)
+    }
     var sql = SQLBuilder()
     sql += "SELECT r.platform, r.template IS NULL, COALESCE(r.name, ''), COUNT(*)"
     sql += " FROM registration r WHERE r.hub = \(sql.bind(query.hub))"

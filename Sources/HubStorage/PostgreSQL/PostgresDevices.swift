@@ -112,7 +112,11 @@ extension HandleRow {
   }
 }
 
-extension PostgresSession {
+struct PostgresDevices: PostgresSubject {
+  let session: PostgresSession
+
+  init(_ session: PostgresSession) { self.session = session }
+
   /// Keys that serialize the writers of a device; see ``lock(_:)``.
   enum DeviceLock {
     /// The key of an installation, or of a registration that a client writes.
@@ -174,13 +178,15 @@ extension PostgresSession {
   /// - Parameter more: Runs statements that are sent in the same pipeline, before these.
   func apply(_ changes: RegistrationChanges, after more: () throws -> Void = {}) throws {
     for new in changes.new {
-      tally.addRegistrations(1, hub: new.place.hub, platform: new.content.platform)
+      session.tally.addRegistrations(1, hub: new.place.hub, platform: new.content.platform)
     }
     for change in changes.changed where change.row.platform != change.content.platform {
-      tally.addRegistrations(-1, hub: change.place.hub, platform: change.row.platform)
-      tally.addRegistrations(1, hub: change.place.hub, platform: change.content.platform)
+      session.tally.addRegistrations(-1, hub: change.place.hub, platform: change.row.platform)
+      session.tally.addRegistrations(1, hub: change.place.hub, platform: change.content.platform)
     }
-    for row in changes.removed { tally.addRegistrations(-1, hub: row.hub, platform: row.platform) }
+    for row in changes.removed {
+      session.tally.addRegistrations(-1, hub: row.hub, platform: row.platform)
+    }
     try connection.pipelined {
       try more()
       try forgetRemoved(changes)
@@ -188,7 +194,7 @@ extension PostgresSession {
       try change(changes.changed)
       try insert(changes.new)
     }
-    try markShared(changes.gainedHandles)
+    try PostgresHandles(session).markShared(changes.gainedHandles)
   }
 
   private func bindPlaces(
@@ -208,7 +214,7 @@ extension PostgresSession {
       """)
     try bindPlaces(of: rows, to: row)
     try row.run()
-    try removeHandles(rows.map { HandleRow($0) })
+    try PostgresHandles(session).removeHandles(rows.map { HandleRow($0) })
   }
 
   private func change(_ changes: [RegistrationChanges.Change]) throws {
@@ -227,7 +233,7 @@ extension PostgresSession {
     try bindPlaces(of: changes.map(\.row), to: row)
     try bind(changes.map { ($0.place, $0.content) }, to: row, from: 4)
     try row.run()
-    try changeHandles(
+    try PostgresHandles(session).changeHandles(
       changes.map { (HandleRow($0.row), $0.content.handleHash, $0.content.key.isNative) })
   }
 
@@ -247,7 +253,8 @@ extension PostgresSession {
       PostgresArray.text(new.map(\.publicID)))
     try bind(new.map { ($0.place, $0.content) }, to: row, from: 6)
     try row.run()
-    try addHandles(new.map { HandleRow($0.place, $0.content, number: $0.number) })
+    try PostgresHandles(session).addHandles(
+      new.map { HandleRow($0.place, $0.content, number: $0.number) })
   }
 
   private static let contentColumns = """

@@ -262,6 +262,6 @@ extension PostgresHubStore.Options {
   /// - Parameter relations: Number of tables and indexes that a statement over all slots locks.
   func locks(onRelations relations: Int64) -> Int64 {
     Int64(writers + readers + batchWriters) * relations
-      + Int64(batchWriters * PostgresSession.lockLimit)
+      + Int64(batchWriters * PostgresInstallations.lockLimit)
   }
 }

@@ -69,7 +69,7 @@ final class PostgresEngine: Sendable {
           named: "hub store batches \(lane + 1)", batch: options.batch,
           open: { try PostgresSession(shared: shared, role: .batches, lane: writerCount + lane) },
           work: { works, session in
-            session.perform(works)
+            PostgresInstallations(session).perform(works)
             return works.count
           },
           end: { $0.connection.close() })

@@ -10,13 +10,13 @@ extension PostgresHubStore {
   /// An erasure that ends early can be continued by calling it again.
   package func eraseUser(_ userID: String, hub: Hub.ID) async throws -> UserErasure {
     let (devices, notifications, found) = try await read { session in
-      try session.belongings(of: userID, hub: hub)
+      try PostgresErasure(session).belongings(of: userID, hub: hub)
     }
     // Notifications first: some are recognised by tags that are deleted with the devices.
     var erasure = try await write { session in
       try session.lockHub(hub)
       try session.requireHub(hub)
-      return try session.erase(notifications: notifications)
+      return try PostgresErasure(session).erase(notifications: notifications)
     }
     (erasure.tags, erasure.templates) = (found.tags, found.templates)
     for start in stride(from: 0, to: devices.count, by: Self.erasureSlice) {
@@ -24,7 +24,7 @@ extension PostgresHubStore {
       let (installations, records) = try await write { session in
         try session.lockHub(hub)
         try session.requireHub(hub)
-        return try session.erase(devices: slice, of: userID, hub: hub)
+        return try PostgresErasure(session).erase(devices: slice, of: userID, hub: hub)
       }
       erasure.installations += installations
       erasure.deviceRecords += records
@@ -33,7 +33,11 @@ extension PostgresHubStore {
   }
 }
 
-extension PostgresSession {
+struct PostgresErasure: PostgresSubject {
+  let session: PostgresSession
+
+  init(_ session: PostgresSession) { self.session = session }
+
   /// An installation: the number of its row, and its id.
   typealias Device = (number: Int64, id: String)
 
@@ -42,7 +46,7 @@ extension PostgresSession {
   fileprivate func belongings(
     of user: String, hub: Hub.ID
   ) throws -> ([Device], notifications: [Int64], own: (tags: Int, templates: Int)) {
-    let devices = try installations(ofUser: user, hub: hub)
+    let devices = try PostgresTargets(session).installations(ofUser: user, hub: hub)
     let numbers = devices.map(\.number)
     let tags = try ownTags(ofInstallations: numbers, hub: hub)
     return (
@@ -56,14 +60,17 @@ extension PostgresSession {
   func erase(
     devices: [Device], of user: String, hub: Hub.ID
   ) throws -> (installations: Int, deviceRecords: Int) {
-    try lock(
+    try PostgresDevices(session).lock(
       devices.map {
-        DeviceLock.device(hub: hub, hash: PreparedInstallation.hash($0.id.foldingCapitals))
+        PostgresDevices.DeviceLock.device(
+          hub: hub, hash: PreparedInstallation.hash($0.id.foldingCapitals))
       })
     // Read again, now that the locks exclude other writers.
-    let installations = try installations(ofUser: user, hub: hub, among: devices.map(\.number))
+    let installations = try PostgresTargets(session).installations(
+      ofUser: user, hub: hub, among: devices.map(\.number))
     let numbers = installations.map(\.number)
-    let registrations = try registrationRows(ofInstallations: numbers.map { (hub, $0) })
+    let registrations = try PostgresDevices(session).registrationRows(
+      ofInstallations: numbers.map { (hub, $0) })
     // In failures of a direct send this column is the number of a target.
     let records = try execute(
       """
@@ -73,7 +80,7 @@ extension PostgresSession {
       """, hub, PostgresArray.int8(registrations.map(\.number)),
       PostgresArray.text(installations.map(\.id)))
     // A retry without a registration counts as a channel that is gone, and is not sent.
-    try deleteInstallations(numbers.map { (hub, $0) })
+    try PostgresInstallations(session).deleteInstallations(numbers.map { (hub, $0) })
     return (numbers.count, records)
   }
 
@@ -115,8 +122,10 @@ extension PostgresSession {
       var reader = ByteReader(row.bytes(1))
       if try reader.expression().isOnly(for: own) { found.append(row.integer(0)) }
     }
-    let handles = try registrationRows(ofInstallations: devices.map { (hub, $0.number) })
-      .map(\.handle)
+    let handles = try PostgresDevices(session).registrationRows(
+      ofInstallations: devices.map { (hub, $0.number) }
+    )
+    .map(\.handle)
     // Reads the targets of all direct sends: an index on handles would cost each of them more than
     // the rare erasure.
     return try found

@@ -19,7 +19,11 @@ extension HandleRow {
 }
 
 /// Finds the registrations that have a handle, in any slot.
-extension PostgresSession {
+struct PostgresHandles: PostgresSubject {
+  let session: PostgresSession
+
+  init(_ session: PostgresSession) { self.session = session }
+
   /// The rows of `registration`, called `r`, that have a handle, joined to those of
   /// `registration_handle`, called `h`.
   var joinedHandles: String {

@@ -41,15 +41,15 @@ extension PostgresHubStore {
     return try await write(as: .asked(.devices, rows: JobLabel.unknownRows)) { session in
       try session.lockHub(hub)
       try session.requireHub(hub)
-      try session.lock([PostgresSession.DeviceLock.device(hub: hub, hash: hash)])
-      guard let row = try session.installationRow(id, hub: hub),
-        let present = try session.installation(row.number, hub: hub)
+      try PostgresDevices(session).lock([PostgresDevices.DeviceLock.device(hub: hub, hash: hash)])
+      guard let row = try PostgresInstallations(session).installationRow(id, hub: hub),
+        let present = try PostgresInstallations(session).installation(row.number, hub: hub)
       else { return false }
       let (changed, registrations) = try change(present)
       let content = InstallationContent(
         changed, registrations: registrations, hub: hub, at: at, slots: session.slots)
-      try session.lock(content.handleLocks)
-      try session.write([(content, row)], forgettingRemoved: false)
+      try PostgresDevices(session).lock(content.handleLocks)
+      try PostgresInstallations(session).write([(content, row)], forgettingRemoved: false)
       return true
     }
   }
@@ -60,9 +60,11 @@ extension PostgresHubStore {
       as: .asked(.devices, rows: JobLabel.unknownRows), ifUnclear: .again
     ) { session in
       guard try session.hasHub(hub) else { return false }
-      try session.lock([PostgresSession.DeviceLock.device(hub: hub, hash: hash)])
-      guard let row = try session.installationRow(id, hub: hub) else { return false }
-      try session.deleteInstallations([(hub, row.number)])
+      try PostgresDevices(session).lock([PostgresDevices.DeviceLock.device(hub: hub, hash: hash)])
+      guard let row = try PostgresInstallations(session).installationRow(id, hub: hub) else {
+        return false
+      }
+      try PostgresInstallations(session).deleteInstallations([(hub, row.number)])
       return true
     }
   }
@@ -70,7 +72,9 @@ extension PostgresHubStore {
   package func installations(
     _ filter: InstallationFilter, hub: Hub.ID, after: InstallationPosition?, limit: Int
   ) async throws -> InstallationPage {
-    try await read { try $0.installations(filter, hub: hub, after: after, limit: limit) }
+    try await read {
+      try PostgresInstallations($0).installations(filter, hub: hub, after: after, limit: limit)
+    }
   }
 }
 
@@ -120,11 +124,11 @@ struct InstallationContent: Sendable {
   }
 
   var locks: Set<Int64> {
-    handleLocks.union([PostgresSession.DeviceLock.device(hub: hub, hash: idHash)])
+    handleLocks.union([PostgresDevices.DeviceLock.device(hub: hub, hash: idHash)])
   }
 
   var handleLocks: Set<Int64> {
-    Set(registrations.map { PostgresSession.DeviceLock.handle(hash: $0.handleHash) })
+    Set(registrations.map { PostgresDevices.DeviceLock.handle(hash: $0.handleHash) })
   }
 }
 
@@ -134,7 +138,11 @@ struct PostgresInstallationRow {
   let fingerprint: Int64
 }
 
-extension PostgresSession {
+struct PostgresInstallations: PostgresSubject {
+  let session: PostgresSession
+
+  init(_ session: PostgresSession) { self.session = session }
+
   func installationRow(_ id: String, hub: Hub.ID) throws -> PostgresInstallationRow? {
     let row = try connection.statement(
       "SELECT id, fingerprint FROM installation WHERE hub = ?1 AND slot = ?2 AND public_id = ?3",
@@ -178,13 +186,13 @@ extension PostgresSession {
   /// Writes a batch. If it fails, each is written on its own, so that one cannot fail the others.
   private func performTogether(_ works: [InstallationWork]) {
     do {
-      try retrying(unclear: .again) {
+      try session.retrying(unclear: .again) {
         let contents = works.map(\.content)
         let hubs = Set(contents.map(\.hub)).sorted()
-        let refused = try transaction(
+        let refused = try session.transaction(
           preparing: {
             for hub in hubs { try lockHub(hub) }
-            try lock(contents.flatMap(\.locks))
+            try PostgresDevices(session).lock(contents.flatMap(\.locks))
           },
           { try put(contents, to: Set(try hubs.filter { try hasHub($0) })) })
         return {
@@ -300,7 +308,8 @@ extension PostgresSession {
     var changed: [(InstallationContent, Int64)] = []
     let known = contents.compactMap { content, row in row.map { (content.hub, $0.number) } }
     var old = Dictionary(
-      grouping: try registrationRows(ofInstallations: known), by: \.installation)
+      grouping: try PostgresDevices(session).registrationRows(ofInstallations: known),
+      by: \.installation)
     for (content, row) in contents {
       let number: Int64
       if let row {
@@ -311,7 +320,7 @@ extension PostgresSession {
         }
       } else {
         number = slots.number(
-          try shared.numbers.next(.installation, self), slot: content.slot)
+          try shared.numbers.next(.installation, session), slot: content.slot)
         new.append((content, number))
       }
       let place = RegistrationPlace(hub: content.hub, installation: number, at: content.at)
@@ -324,7 +333,7 @@ extension PostgresSession {
             .init(row: rows.remove(at: index), place: place, content: registration))
         } else {
           let registrationNumber = slots.number(
-            try shared.numbers.next(.registration, self), slot: content.slot)
+            try shared.numbers.next(.registration, session), slot: content.slot)
           changes.new.append(
             .init(
               number: registrationNumber, slot: content.slot, place: place, content: registration))
@@ -332,7 +341,7 @@ extension PostgresSession {
       }
       changes.removed += rows
     }
-    try apply(changes) {
+    try PostgresDevices(session).apply(changes) {
       try insertInstallations(new)
       try changeInstallations(changed)
     }
@@ -378,11 +387,11 @@ extension PostgresSession {
   func deleteInstallations(_ numbers: [(hub: Hub.ID, number: Int64)]) throws {
     guard !numbers.isEmpty else { return }
     var changes = RegistrationChanges()
-    changes.removed = try registrationRows(ofInstallations: numbers)
+    changes.removed = try PostgresDevices(session).registrationRows(ofInstallations: numbers)
     changes.forgottenInstallations = numbers.map {
       ($0.hub, slots.slot(ofNumber: $0.number), $0.number)
     }
-    try apply(changes)
+    try PostgresDevices(session).apply(changes)
     try execute(
       """
       DELETE FROM installation i USING unnest(?1::int8[], ?2::int2[], ?3::int8[]) AS w (hub, slot, id)

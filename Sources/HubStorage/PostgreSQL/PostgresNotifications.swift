@@ -16,14 +16,15 @@ extension PostgresHubStore {
       { session in
         try session.lockHub(record.hub)
         try session.requireHub(record.hub)
-        return try session.accept(submission, at: node)
+        return try PostgresNotifications(session).accept(submission, at: node)
       })
   }
 
   package func releaseSchedules(asOf now: Date, limit: Int) async throws -> FoundNotifications {
     let (node, steady) = (heart?.livingID, steadyRelease(clock.steady()))
     return try await write(as: .delivery(rows: limit), ifUnclear: .again) { session in
-      try session.releaseSchedules(asOf: now, steadily: steady, limit: limit, at: node)
+      try PostgresNotifications(session).releaseSchedules(
+        asOf: now, steadily: steady, limit: limit, at: node)
     }
   }
 
@@ -38,7 +39,11 @@ extension PostgresHubStore {
   }
 }
 
-extension PostgresSession {
+struct PostgresNotifications: PostgresSubject {
+  let session: PostgresSession
+
+  init(_ session: PostgresSession) { self.session = session }
+
   /// Stores a notification, or recognises it as a repeat.
   /// - Parameter node: The node that begins with a narrow one.
   fileprivate func accept(_ submission: Submission, at node: Int64?) throws -> Acceptance {
@@ -54,7 +59,7 @@ extension PostgresSession {
       try makeWork(number, for: record, at: node)
     }
     if let activity = submission.activity { try connection.insert(activity) }
-    tally.add(
+    session.tally.add(
       1, hub: record.hub, at: record.enqueuedAt.milliseconds, code: StatisticTally.accepted)
     guard !submission.targets.isEmpty else { return .accepted }
     try execute(
@@ -119,7 +124,7 @@ extension PostgresSession {
     try row.bind(record.steadyRelease?.milliseconds, at: 17)
     if !record.request.isNarrow { try row.bind(try lastRegistration(of: record.hub), at: 16) }
     guard try connection.changes(running: row) > 0 else { return nil }
-    try add(record.counts, part: 0, to: number)
+    try PostgresCheckpoints(session).add(record.counts, part: 0, to: number)
     return number
   }
 
@@ -156,7 +161,7 @@ extension PostgresSession {
   /// Only counts that end after a page of rows are made: searching for the few registrations of a
   /// platform, or those without some tag, could read the whole hub while a sender waits.
   private func hasFew(_ query: AudienceQuery) throws -> Bool {
-    guard let audience = try audience(query) else { return true }
+    guard let audience = try PostgresTargets(session).audience(query) else { return true }
     let bounds = query.expression?.bounds ?? []
     for bound in bounds.isEmpty ? [nil] : bounds.map(Optional.init) {
       var sql = SQLBuilder()

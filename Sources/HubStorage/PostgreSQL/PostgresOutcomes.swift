@@ -9,7 +9,7 @@ extension PostgresHubStore {
     of id: NotificationID, hub: Hub.ID, _ filter: OutcomeFilter, after: RegistrationID, limit: Int
   ) async throws -> OutcomePage {
     try await read {
-      try $0.outcomes(of: id, hub: hub, filter, after: after, limit: limit)
+      try PostgresOutcomes($0).outcomes(of: id, hub: hub, filter, after: after, limit: limit)
     }
   }
 
@@ -20,11 +20,15 @@ extension PostgresHubStore {
   }
 
   package func clearOutcomes(before: Date, keeping maximum: Int) async throws -> Bool {
-    try await clearing { try $0.clearOutcomes(before: before, keeping: maximum) }
+    try await clearing { try PostgresOutcomes($0).clearOutcomes(before: before, keeping: maximum) }
   }
 }
 
-extension PostgresSession {
+struct PostgresOutcomes: PostgresSubject {
+  let session: PostgresSession
+
+  init(_ session: PostgresSession) { self.session = session }
+
   /// Maximum number of rows deleted at a time: about ten milliseconds of work.
   private static let sliceLimit: Int64 = 2_000
   /// Maximum number of rows read for one page.
@@ -110,10 +114,12 @@ extension PostgresSession {
         hub: $0.integer(0), number: $0.integer(1), day: $0.integer(2), total: $0.integer(3),
         at: $0.integer(4))
     }
-    let days = Set(try days(of: .failures))
+    let days = Set(try DayPartitions(session).days(of: .failures))
     let young = Set(keepers.lazy.filter { $0.at >= limit }.map(\.day))
     let over = days.filter { ($0 + 1) * DayTable.milliseconds <= limit && !young.contains($0) }
-    if let day = over.min(), try isSoleKeeper() { return try drop(day, before: limit) }
+    if let day = over.min(), try PostgresClearing(session).isSoleKeeper() {
+      return try drop(day, before: limit)
+    }
     let single = keepers.filter { !days.contains($0.day) }
     if let oldest = single.min(by: { $0.at < $1.at }), oldest.at < limit {
       try clear(oldest)
@@ -146,7 +152,7 @@ extension PostgresSession {
       return true
     }
     // Waits for a page that adds to it, which then keeps the day.
-    try waitBriefly()
+    try DayPartitions(session).waitBriefly()
     try connection.execute(
       "LOCK TABLE ONLY \(DayTable.failures.name) IN ACCESS EXCLUSIVE MODE")
     let kept = try first(
@@ -251,6 +257,9 @@ extension PostgresSession {
       SELECT registration FROM notification_failure
       WHERE public_id = ?1 AND notification = ?2 AND day = ?3
       """, id, notification, day)
-    return gone + (try reader().registration(id, hub: hub).map { [$0.row.number] } ?? [])
+    return gone
+      + (try PostgresRegistrations(session).reader().registration(id, hub: hub).map {
+        [$0.row.number]
+      } ?? [])
   }
 }

@@ -8,7 +8,8 @@ extension PostgresHubStore {
   package func reserveRegistrationID(hub: Hub.ID) async throws -> String {
     try await write(as: .asked(.devices), ifUnclear: .again) { session in
       try session.requireHub(hub)
-      return session.coding.id(of: try session.newRegistrationNumber(), hub: hub)
+      return session.coding.id(
+        of: try PostgresRegistrations(session).newRegistrationNumber(), hub: hub)
     }
   }
 
@@ -20,19 +21,19 @@ extension PostgresHubStore {
     let number = try await engine.perform(
       .single, on: engine.writers, as: .asked(.devices), ifUnclear: .again
     ) {
-      try $0.newRegistrationNumber()
+      try PostgresRegistrations($0).newRegistrationNumber()
     }
     return try await write(
       as: new.label,
       ifUnclear: .look { session in
-        try session.reader().registration(number, hub: hub)?.stored
+        try PostgresRegistrations(session).reader().registration(number, hub: hub)?.stored
       }
     ) { session in
       try session.lockHub(hub)
       try session.requireHub(hub)
       let id = session.coding.id(of: number, hub: hub)
-      try session.lock(new.locks(id: id))
-      return try session.insert(new, as: number, id: id, publicID: nil)
+      try PostgresDevices(session).lock(new.locks(id: id))
+      return try PostgresRegistrations(session).insert(new, as: number, id: id, publicID: nil)
     }
   }
 
@@ -43,7 +44,7 @@ extension PostgresHubStore {
     return try await write(as: new.label) { session in
       try session.lockHub(hub)
       try session.requireHub(hub)
-      return try session.put(id, new, condition: condition)
+      return try PostgresRegistrations(session).put(id, new, condition: condition)
     }
   }
 
@@ -52,7 +53,8 @@ extension PostgresHubStore {
   ) async throws -> RegistrationWrite {
     try await write(as: .asked(.devices, rows: JobLabel.unknownRows)) { session in
       guard try session.hasHub(hub) else { return .missing }
-      return try session.deleteRegistration(id, hub: hub, condition: condition, at: at)
+      return try PostgresRegistrations(session).deleteRegistration(
+        id, hub: hub, condition: condition, at: at)
     }
   }
 
@@ -60,7 +62,8 @@ extension PostgresHubStore {
     _ id: String, hub: Hub.ID, asOf: Date
   ) async throws -> StoredRegistration? {
     try await readFreely { session in
-      guard try session.hasHub(hub), let found = try session.reader().registration(id, hub: hub),
+      guard try session.hasHub(hub),
+        let found = try PostgresRegistrations(session).reader().registration(id, hub: hub),
         !found.isOver(at: asOf)
       else { return nil }
       return found.stored
@@ -91,7 +94,8 @@ extension PostgresHubStore {
   ) async throws -> RegistrationPage {
     try await read { session in
       guard try session.hasHub(hub) else { return RegistrationPage() }
-      return try session.registrations(query, hub: hub, asOf: asOf, after: after, limit: limit)
+      return try PostgresRegistrations(session).registrations(
+        query, hub: hub, asOf: asOf, after: after, limit: limit)
     }
   }
 
@@ -100,7 +104,7 @@ extension PostgresHubStore {
   ) async throws -> FoundDevices {
     try await read { session in
       guard try session.hasHub(hub) else { return FoundDevices() }
-      return try session.devices(filter, hub: hub, asOf: asOf, limit: limit)
+      return try PostgresRegistrations(session).devices(filter, hub: hub, asOf: asOf, limit: limit)
     }
   }
 }
@@ -135,8 +139,8 @@ struct ClientContent: Sendable {
 
   func locks(id: String) -> [Int64] {
     [
-      PostgresSession.DeviceLock.device(hub: hub, hash: PreparedInstallation.hash(id)),
-      PostgresSession.DeviceLock.handle(hash: content.handleHash),
+      PostgresDevices.DeviceLock.device(hub: hub, hash: PreparedInstallation.hash(id)),
+      PostgresDevices.DeviceLock.handle(hash: content.handleHash),
     ]
   }
 
@@ -144,18 +148,26 @@ struct ClientContent: Sendable {
 }
 
 /// Registrations that clients write themselves.
-extension PostgresSession {
+struct PostgresRegistrations: PostgresSubject {
+  let session: PostgresSession
+
+  init(_ session: PostgresSession) { self.session = session }
+
   func newRegistrationNumber() throws -> RegistrationID {
-    let sequential = try shared.numbers.next(.registration, self)
+    let sequential = try shared.numbers.next(.registration, session)
     return slots.number(sequential, slot: slots.slot(forNew: sequential))
   }
 
   func put(
     _ id: String, _ new: ClientContent, condition: ETagCondition
   ) throws -> RegistrationWrite {
-    try lock([DeviceLock.device(hub: new.hub, hash: PreparedInstallation.hash(id))])
+    try PostgresDevices(session).lock([
+      PostgresDevices.DeviceLock.device(hub: new.hub, hash: PreparedInstallation.hash(id))
+    ])
     let found = try live(id, hub: new.hub, at: new.at)
-    try lock([DeviceLock.handle(hash: new.content.handleHash)])
+    try PostgresDevices(session).lock([
+      PostgresDevices.DeviceLock.handle(hash: new.content.handleHash)
+    ])
     guard let found else {
       guard condition == .none else { return .missing }
       return .done(try insert(id, new))
@@ -175,7 +187,7 @@ extension PostgresSession {
         place: new.place(installation: found.row.installation, tags: stored.draft.tags),
         content: new.content)
     ]
-    try apply(changes)
+    try PostgresDevices(session).apply(changes)
     try forgetFingerprint(of: found.row.installation, hub: new.hub)
     return .done(stored)
   }
@@ -183,7 +195,9 @@ extension PostgresSession {
   func deleteRegistration(
     _ id: String, hub: Hub.ID, condition: ETagCondition, at: Date
   ) throws -> RegistrationWrite {
-    try lock([DeviceLock.device(hub: hub, hash: PreparedInstallation.hash(id))])
+    try PostgresDevices(session).lock([
+      PostgresDevices.DeviceLock.device(hub: hub, hash: PreparedInstallation.hash(id))
+    ])
     guard let found = try live(id, hub: hub, at: at) else {
       if let number = coding.number(in: id, hub: hub) {
         try forgetRemoved([number], hub: hub)
@@ -207,11 +221,14 @@ extension PostgresSession {
   ) throws -> PostgresRegistrationReader.Found? {
     guard var found = try reader().registration(id, hub: hub) else { return nil }
     if found.row.installation != 0 {
-      guard let device = try installation(found.row.installation, hub: hub)?.installationID else {
+      guard
+        let device = try PostgresInstallations(session).installation(
+          found.row.installation, hub: hub)?.installationID
+      else {
         return nil
       }
       let hash = PreparedInstallation.hash(device.foldingCapitals)
-      try lock([DeviceLock.device(hub: hub, hash: hash)])
+      try PostgresDevices(session).lock([PostgresDevices.DeviceLock.device(hub: hub, hash: hash)])
       guard let again = try reader().registration(id, hub: hub) else { return nil }
       found = again
     }
@@ -224,17 +241,17 @@ extension PostgresSession {
     try forgetRemoved([found.row.number], hub: found.row.hub)
     var changes = RegistrationChanges()
     changes.removed = [found.row]
-    try apply(changes)
+    try PostgresDevices(session).apply(changes)
     try forgetFingerprint(of: found.row.installation, hub: found.row.hub)
   }
 
   private func insert(_ id: String, _ new: ClientContent) throws -> StoredRegistration {
     guard let number = coding.number(in: id, hub: new.hub) else {
-      let sequential = try shared.numbers.next(.registration, self)
+      let sequential = try shared.numbers.next(.registration, session)
       let number = slots.number(sequential, slot: slots.slot(of: id))
       return try insert(new, as: number, id: id, publicID: id)
     }
-    try shared.numbers.skip(.registration, to: slots.sequential(number), self)
+    try shared.numbers.skip(.registration, to: slots.sequential(number), session)
     return try insert(new, as: number, id: id, publicID: nil)
   }
 
@@ -248,7 +265,7 @@ extension PostgresSession {
         number: number, slot: slots.slot(ofNumber: number), publicID: publicID,
         place: new.place(installation: 0, tags: new.draft.tags), content: new.content)
     ]
-    try apply(changes)
+    try PostgresDevices(session).apply(changes)
     return StoredRegistration(
       number: number, id: id, draft: new.draft, etag: 1, isDerived: false)
   }
@@ -271,7 +288,7 @@ extension PostgresSession {
       PostgresArray.int8(numbers))
   }
 
-  func reader() -> PostgresRegistrationReader { PostgresRegistrationReader(session: self) }
+  func reader() -> PostgresRegistrationReader { PostgresRegistrationReader(session: session) }
 }
 
 /// Reads whole registrations: their rows, and the drafts from the installations that derived them.
@@ -368,14 +385,15 @@ final class PostgresRegistrationReader {
   private func drafts(of row: PostgresRegistrationRow) throws -> [RegistrationDraft] {
     if let known = drafts[row.installation] { return known }
     let drafts =
-      try session.installation(row.installation, hub: row.hub)?.registrationDrafts ?? []
+      try PostgresInstallations(session).installation(row.installation, hub: row.hub)?
+      .registrationDrafts ?? []
     self.drafts[row.installation] = drafts
     return drafts
   }
 }
 
 /// Lists of registrations, in the order of their numbers.
-extension PostgresSession {
+extension PostgresRegistrations {
   /// A limit on memory, larger than any caller's page.
   private static let listLimit = 10_000
 
@@ -391,7 +409,7 @@ extension PostgresSession {
     case .all: break
     case .tag(let tag):
       if let implicit = ImplicitTag(folded: tag.folded) {
-        let numbers = try installations(carrying: implicit, hub: hub)
+        let numbers = try PostgresTargets(session).installations(carrying: implicit, hub: hub)
         condition += " AND r.installation <> 0 AND r.installation = ANY("
         condition += "\(condition.bind(PostgresArray.int8(numbers)))::int8[])"
       } else {
@@ -420,7 +438,7 @@ extension PostgresSession {
         isByHandle
         ? try sql.statement(
           on: connection,
-          "SELECT \(columns) FROM \(joinedHandles) WHERE h.hub = \(hubPlace) AND h.id > \(first)",
+          "SELECT \(columns) FROM \(PostgresHandles(session).joinedHandles) WHERE h.hub = \(hubPlace) AND h.id > \(first)",
           "ORDER BY r.id LIMIT \(count)")
         : try sql.statement(
           on: connection,
@@ -465,7 +483,7 @@ extension PostgresSession {
       let row = try connection.statement(
         isLive
           ? """
-          SELECT r.id, r.installation FROM \(joinedHandles)
+          SELECT r.id, r.installation FROM \(PostgresHandles(session).joinedHandles)
           WHERE h.hub = ?1 AND h.slot = ANY(?4::int2[]) AND h.hash = ANY(?2::int8[])
           ORDER BY h.id LIMIT ?3
           """
@@ -483,13 +501,15 @@ extension PostgresSession {
     }
     if installations.count > limit { found.hasMore = true }
     let kept = installations.sorted().prefix(limit)
-    let others = try registrationRows(ofInstallations: kept.map { (hub, $0) })
+    let others = try PostgresDevices(session).registrationRows(
+      ofInstallations: kept.map { (hub, $0) })
     numbers.formUnion(others.map(\.number))
     if numbers.count > limit { found.hasMore = true }
     var names: [Int64: String] = [:]
     for number in kept {
       // Its registrations may now belong to others, or to a tile that had the handle.
-      guard let installation = try installation(number, hub: hub), filter.matches(installation)
+      guard let installation = try PostgresInstallations(session).installation(number, hub: hub),
+        filter.matches(installation)
       else { continue }
       names[number] = installation.installationID
       if installation.expirationTime.map({ $0 > asOf }) ?? true {

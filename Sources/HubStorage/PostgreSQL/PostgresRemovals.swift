@@ -8,12 +8,16 @@ extension PostgresHubStore {
   package func restoreRemoved(
     _ wave: RemovalWave, hub: Hub.ID, asOf now: Date, limit: Int
   ) async throws -> DeviceRestoration {
-    try await write { try $0.restore(wave, hub: hub, asOf: now, limit: limit) }
+    try await write { try PostgresRemovals($0).restore(wave, hub: hub, asOf: now, limit: limit) }
   }
 }
 
 /// Handles that a push service has reported dead or replaced; for ``WorkStore/checkpoint(_:)``.
-extension PostgresSession {
+struct PostgresRemovals: PostgresSubject {
+  let session: PostgresSession
+
+  init(_ session: PostgresSession) { self.session = session }
+
   /// A registration to which a report about its handle applies.
   private struct Meant {
     let row: PostgresRegistrationRow
@@ -31,7 +35,7 @@ extension PostgresSession {
     try keepRemoved(all, at: at)
     var changes = RegistrationChanges()
     changes.removed = all.map(\.row)
-    try apply(changes)
+    try PostgresDevices(session).apply(changes)
     try rewriteInstallations(of: all) { installation, meant in
       installation.setExpired(true, handle: meant.row.handle)
     }
@@ -61,9 +65,10 @@ extension PostgresSession {
     for word in words {
       guard let new = word.newHandle else { continue }
       locks.insert(
-        DeviceLock.handle(hash: handleHash(new, platform: word.platform.code, hub: hub)))
+        PostgresDevices.DeviceLock.handle(
+          hash: handleHash(new, platform: word.platform.code, hub: hub)))
     }
-    try lock(locks)
+    try PostgresDevices(session).lock(locks)
   }
 
   /// Reads the rows to which reports apply, whose devices are locked: those that still have the
@@ -114,8 +119,8 @@ extension PostgresSession {
         row.optionalText(3).map { PreparedInstallation.hash($0.foldingCapitals) }
         ?? PreparedInstallation.hash(
           row.optionalText(2) ?? coding.id(of: row.integer(0), hub: hub))
-      locks.insert(DeviceLock.device(hub: hub, hash: hash))
-      locks.insert(DeviceLock.handle(hash: row.integer(1)))
+      locks.insert(PostgresDevices.DeviceLock.device(hub: hub, hash: hash))
+      locks.insert(PostgresDevices.DeviceLock.handle(hash: row.integer(1)))
     }
     return locks
   }
@@ -135,7 +140,9 @@ extension PostgresSession {
     let columns = Self.kept.split(separator: ",")
       .map { "r." + String($0).trimmingBlanks }.joined(separator: ", ")
     let dead = all.filter { $0.word.newHandle == nil }
-    if let hub = dead.first?.row.hub { try forgetRemoved(dead.map(\.row.number), hub: hub) }
+    if let hub = dead.first?.row.hub {
+      try PostgresRegistrations(session).forgetRemoved(dead.map(\.row.number), hub: hub)
+    }
     // Replaced again: the first handle is the one from the app.
     try execute(
       """
@@ -164,8 +171,9 @@ extension PostgresSession {
       """, PostgresArray.int8(all.map(\.row.hub)), PostgresArray.int2(all.map(\.row.slot)),
       PostgresArray.int8(all.map(\.row.number)), PostgresArray.text(all.map(\.handle)),
       PostgresArray.int8(hashes))
-    try changeHandles(zip(all, hashes).map { (HandleRow($0.0.row), $0.1, $0.0.row.key.isNative) })
-    try markShared(
+    try PostgresHandles(session).changeHandles(
+      zip(all, hashes).map { (HandleRow($0.0.row), $0.1, $0.0.row.key.isNative) })
+    try PostgresHandles(session).markShared(
       zip(all, hashes).map { one, hash in
         HandleRow(
           hub: one.row.hub, hash: hash, number: one.row.number, isNative: one.row.key.isNative)
@@ -190,7 +198,8 @@ extension PostgresSession {
   private func rewriteInstallation(
     _ number: Int64, hub: Hub.ID, _ change: (inout Installation) -> Void
   ) throws {
-    guard var installation = try installation(number, hub: hub) else { return }
+    guard var installation = try PostgresInstallations(session).installation(number, hub: hub)
+    else { return }
     change(&installation)
     // No write has this fingerprint, so the next one restores the registrations.
     try execute(
@@ -240,7 +249,7 @@ extension PostgresSession {
     try requireHub(hub)
     if wave.isDoubted { try withdrawFeedback(wave, hub: hub) }
     let candidates = try removed(in: wave, hub: hub, asOf: now, limit: limit)
-    try lock(try locks(of: candidates, hub: hub))
+    try PostgresDevices(session).lock(try locks(of: candidates, hub: hub))
     // Read again, now that the locks exclude other writers.
     let found = try removed(in: wave, hub: hub, asOf: now, limit: limit)
       .filter { row in candidates.contains { $0.row.number == row.row.number } }
@@ -260,7 +269,7 @@ extension PostgresSession {
         result.superseded += max(0, all.count - restored)
       }
     }
-    try forgetRemoved(found.map(\.row.number), hub: hub)
+    try PostgresRegistrations(session).forgetRemoved(found.map(\.row.number), hub: hub)
     return result
   }
 
@@ -293,12 +302,15 @@ extension PostgresSession {
       let row = removed.row
       if row.installation == 0 {
         let id = removed.publicID ?? coding.id(of: row.number, hub: hub)
-        locks.insert(DeviceLock.device(hub: hub, hash: PreparedInstallation.hash(id)))
-      } else if let id = try installation(row.installation, hub: hub)?.installationID {
+        locks.insert(
+          PostgresDevices.DeviceLock.device(hub: hub, hash: PreparedInstallation.hash(id)))
+      } else if let id = try PostgresInstallations(session).installation(
+        row.installation, hub: hub)?.installationID
+      {
         let hash = PreparedInstallation.hash(id.foldingCapitals)
-        locks.insert(DeviceLock.device(hub: hub, hash: hash))
+        locks.insert(PostgresDevices.DeviceLock.device(hub: hub, hash: hash))
       }
-      locks.insert(DeviceLock.handle(hash: row.handleHash))
+      locks.insert(PostgresDevices.DeviceLock.handle(hash: row.handleHash))
     }
     return locks
   }
@@ -307,7 +319,8 @@ extension PostgresSession {
   private func restoreWritten(_ removed: Removed, hub: Hub.ID) throws -> Bool {
     guard !removed.isOver else { return false }
     guard let newHandle = removed.newHandle else { return try insertRemoved(removed) }
-    guard let row = try registrationRow(removed.row.number, hub: hub), row.handle == newHandle
+    guard let row = try PostgresDevices(session).registrationRow(removed.row.number, hub: hub),
+      row.handle == newHandle
     else { return false }
     try setHandles([(row, removed.row.handle)])
     return true
@@ -317,7 +330,9 @@ extension PostgresSession {
   /// meanwhile.
   /// - Returns: The number of restored registrations.
   private func restore(_ all: [Removed], of number: Int64, hub: Hub.ID) throws -> Int {
-    guard let before = try installation(number, hub: hub) else { return 0 }
+    guard let before = try PostgresInstallations(session).installation(number, hub: hub) else {
+      return 0
+    }
     var after = before
     for removed in all where !removed.isOver {
       if let newHandle = removed.newHandle {
@@ -327,7 +342,7 @@ extension PostgresSession {
       }
     }
     let kept = Dictionary(all.map { ($0.row.key, $0) }) { first, _ in first }
-    let live = try registrationRows(ofInstallations: [(hub, number)])
+    let live = try PostgresDevices(session).registrationRows(ofInstallations: [(hub, number)])
     var restored = 0
     for row in live {
       guard let removed = kept[row.key], !removed.isOver, removed.newHandle == row.handle else {
@@ -350,15 +365,15 @@ extension PostgresSession {
         let slot = slots.slot(ofNumber: number)
         let id =
           try removed?.row.number
-          ?? slots.number(try shared.numbers.next(.registration, self), slot: slot)
+          ?? slots.number(try shared.numbers.next(.registration, session), slot: slot)
         var changes = RegistrationChanges()
         changes.new = [.init(number: id, slot: slot, place: place, content: content)]
-        try apply(changes)
+        try PostgresDevices(session).apply(changes)
         if removed != nil { try keepVersion(of: id, hub: hub) }
       }
       restored += 1
     }
-    try forgetRemoved(all.map(\.row.number), hub: hub)
+    try PostgresRegistrations(session).forgetRemoved(all.map(\.row.number), hub: hub)
     guard restored > 0 else { return 0 }
     try rewriteInstallation(number, hub: hub) { $0 = after }
     return restored
@@ -378,9 +393,9 @@ extension PostgresSession {
       ON CONFLICT (hub, slot, id) DO NOTHING
       """, row.hub, row.slot, row.number)
     guard count > 0 else { return false }
-    tally.addRegistrations(1, hub: row.hub, platform: row.platform)
-    try addHandles([HandleRow(row)])
-    try markShared([HandleRow(row)])
+    session.tally.addRegistrations(1, hub: row.hub, platform: row.platform)
+    try PostgresHandles(session).addHandles([HandleRow(row)])
+    try PostgresHandles(session).markShared([HandleRow(row)])
     return true
   }
 

@@ -335,8 +335,23 @@ final class PostgresSession {
   }
 }
 
-/// Statement helpers, as ``WriteSession`` has them.
-extension PostgresSession {
+/// The statements of one subject in the transactions of a session.
+protocol PostgresSubject {
+  var session: PostgresSession { get }
+}
+
+extension PostgresSession: PostgresSubject {
+  var session: PostgresSession { self }
+}
+
+extension PostgresSubject {
+  var connection: PostgresConnection { session.connection }
+  var shared: PostgresShared { session.shared }
+  var lane: Int64 { session.lane }
+  var sealing: any SecretSealing { session.sealing }
+  var coding: RegistrationIDCoding { session.coding }
+  var slots: DeviceSlots { session.slots }
+
   /// Runs a statement with the values of `?1`, `?2` and so on.
   /// - Returns: The number of changed rows.
   @discardableResult

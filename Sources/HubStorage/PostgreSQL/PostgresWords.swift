@@ -13,19 +13,23 @@ extension PostgresHubStore {
     let told = heart.told(as: node)
     // Usually there is nothing new to announce.
     guard words != told || !recovered.isEmpty else {
-      return try await readFreely(as: .delivery()) { try $0.news(for: node, told) }
+      return try await readFreely(as: .delivery()) { try PostgresWords($0).news(for: node, told) }
     }
     let news = try await write(as: .delivery(), ifUnclear: .again) { session in
-      try session.tell(words, told, as: node)
-      try session.takeBack(recovered)
-      return try session.news(for: node, told.intersection(words))
+      try PostgresWords(session).tell(words, told, as: node)
+      try PostgresWords(session).takeBack(recovered)
+      return try PostgresWords(session).news(for: node, told.intersection(words))
     }
     heart.note(told: words, as: node)
     return news
   }
 }
 
-extension PostgresSession {
+struct PostgresWords: PostgresSubject {
+  let session: PostgresSession
+
+  init(_ session: PostgresSession) { self.session = session }
+
   fileprivate func tell(_ words: Set<LaneWord>, _ told: Set<LaneWord>, as node: Int64) throws {
     for word in told.subtracting(words) {
       try execute(

@@ -1,7 +1,11 @@
 import HubCore
 import SQLDatabase
 
-extension PostgresSession {
+struct PostgresWorkClearing: PostgresSubject {
+  let session: PostgresSession
+
+  init(_ session: PostgresSession) { self.session = session }
+
   /// Deletes the next slice of a deleted hub's notifications.
   /// - Returns: `true` when there may be more.
   func clearWork(ofDeletedHub hub: Hub.ID) throws -> Bool {
