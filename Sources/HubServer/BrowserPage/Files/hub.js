@@ -1,9 +1,9 @@
 'use strict';
 
-// What page and service worker share. A classic script, since not every browser runs a service
-// worker that is a module: the worker takes it in with importScripts().
+// Shared by the page and the service worker. A classic script, since not every browser supports
+// module service workers: the worker loads it with importScripts().
 const Hub = (() => {
-  // MARK: What is kept between visits. Not in localStorage, which a service worker does not have.
+  // MARK: State kept between visits. Not in localStorage, which a service worker does not have.
 
   const database = new Promise((resolve, reject) => {
     const request = indexedDB.open('belfry-browser', 1);
@@ -30,7 +30,7 @@ const Hub = (() => {
     delete: (name) => inStore('kept', 'readwrite', (store) => store.delete(name)),
   };
 
-  // Most messages that are kept; the oldest go.
+  // Maximum number of messages kept; the oldest are dropped.
   const messageLimit = 100;
 
   const messages = {
@@ -55,11 +55,11 @@ const Hub = (() => {
       atob(text.replaceAll('-', '+').replaceAll('_', '/')), (letter) => letter.charCodeAt(0)),
   };
 
-  // A request that did not work, in words for the person in front of the page.
+  // A failed request, with a message for the user of the page.
   class Failure extends Error {
     constructor(message, status = 0) {
       super(message);
-      this.status = status; // 0: nobody answered
+      this.status = status; // 0: no reply
     }
   }
 
@@ -86,8 +86,8 @@ const Hub = (() => {
 
   let settings;
 
-  // The hub's name, its public VAPID key, and a token for listening that is good for minutes. On a
-  // site of your own, your backend answers this, for the user who is signed in.
+  // The hub's name, its public VAPID key, and a Listen token that is valid for minutes. On a
+  // site of your own, your backend returns this, for the user who is signed in.
   async function getSettings({ fresh = false } = {}) {
     if (fresh || !settings || settings.expiresAt * 1000 < Date.now() + 60_000) {
       settings = await (await call('settings')).json();
@@ -104,7 +104,7 @@ const Hub = (() => {
     });
   }
 
-  // Tells the hub of this browser, or of what changed.
+  // Registers this browser with the hub, or updates it.
   async function register({ installationId, tags }, { endpoint, p256dh, auth }) {
     await installations('PUT', installationId, {
       installationId,
@@ -117,7 +117,7 @@ const Hub = (() => {
 
   const unregister = ({ installationId }) => installations('DELETE', installationId);
 
-  // Whether the hub still has this browser, and still believes in its subscription.
+  // Whether the hub still has this browser, and still considers its subscription valid.
   async function isRegistered({ installationId }) {
     try {
       return !(await (await installations('GET', installationId)).json()).pushChannelExpired;
@@ -129,7 +129,7 @@ const Hub = (() => {
 
   // MARK: The browser's own push service
 
-  // What a hub wants to know of a PushSubscription.
+  // The members of a PushSubscription that a hub needs.
   const channel = (subscription) => ({
     endpoint: subscription.endpoint,
     p256dh: base64url.encode(subscription.getKey('p256dh')),
@@ -137,7 +137,7 @@ const Hub = (() => {
   });
 
   // Subscribes for the hub's key; a subscription for another key (of another hub, or of an earlier
-  // run) must go first.
+  // run) must be removed first.
   async function subscribe(registration) {
     const { vapidPublicKey } = await getSettings();
     const old = await registration.pushManager.getSubscription();

@@ -1,17 +1,17 @@
 // A push service on this machine, for when the browser's own cannot be reached: Belfry's stand-in.
-// The hub does not see a difference: it encrypts for this subscription and pushes to its endpoint.
-// What the browser would do, this does: hold the keys, keep a line to the push service open, decrypt.
+// To the hub there is no difference: it encrypts for this subscription and pushes to its endpoint.
+// In place of the browser, this holds the keys, keeps a connection to the push service and decrypts.
 // Unlike the browser, it can only do so while the page is open.
 
 import { decrypt, makeKeys } from './webpush.js';
 
 export class LocalPush {
-  #line; // An AbortController: of the line that is open, or that waits for its turn.
+  #line; // An AbortController: of the connection that is open, or that waits for its turn.
   #tell;
 
-  // tell({ trouble, lost }) is called when the line breaks, comes back (no trouble), or when the
-  // push service does not know the subscription any more (lost); tell({ thrownAway }) with why a
-  // message could not be opened.
+  // tell({ trouble, lost }) is called when the connection breaks, is restored (no trouble), or when the
+  // push service does not know the subscription any more (lost); tell({ thrownAway }) with the reason
+  // a message could not be decrypted.
   constructor(tell) {
     this.#tell = tell;
   }
@@ -35,7 +35,8 @@ export class LocalPush {
     return subscription;
   }
 
-  // Opens the line, where the last one ended: what came meanwhile has waited at the push service. Of several pages of one browser, one has the line; the worker tells all.
+  // Opens the connection where the last one ended; the push service has kept messages since then. If
+  // several pages of one browser are open, one has the connection; the worker tells all.
   listen(subscription, worker) {
     this.close();
     const line = new AbortController();
@@ -54,12 +55,12 @@ export class LocalPush {
       this.#watch(source);
       await new Promise((release) => line.signal.addEventListener('abort', release));
       source.close();
-      await shown; // The next line begins behind what this one has brought.
+      await shown; // The next connection begins after the messages of this one.
     }).catch(() => {}); // Closed before its turn.
   }
 
   #watch(source) {
-    // What a browser tells its worker by pushsubscriptionchange.
+    // In a browser, the worker gets this by pushsubscriptionchange.
     source.addEventListener('ended', () => {
       source.close();
       this.#tell({ trouble: 'The push service has ended this subscription.', lost: true });
@@ -67,7 +68,7 @@ export class LocalPush {
     source.addEventListener('open', () => this.#tell({}));
     source.addEventListener('error', () => this.#tell({
       trouble: 'The line to Belfry’s push service is broken. Is “belfry up” still running?',
-      // It tries again by itself, unless the answer was no stream of events.
+      // It retries by itself, unless the answer was not an event stream.
       lost: source.readyState === EventSource.CLOSED,
     }));
   }
@@ -91,7 +92,7 @@ export class LocalPush {
       const bytes = sealed.length ? await decrypt(keys, sealed) : sealed;
       await hand(bytes.buffer, worker);
     } catch (error) {
-      // As a browser: what cannot be opened wakes nobody. A developer wants to know, though.
+      // As in a browser, a message that cannot be decrypted wakes no worker; but report it to developers.
       this.#tell({ thrownAway: error.message });
     }
   }
@@ -107,7 +108,7 @@ async function isKnown(id) {
   }
 }
 
-// Gives the worker what was in the message, and waits until it has shown it.
+// Passes the message to the worker, and waits until it has been shown.
 function hand(bytes, worker) {
   const { port1, port2 } = new MessageChannel();
   return new Promise((resolve, reject) => {

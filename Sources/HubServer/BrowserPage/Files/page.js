@@ -1,17 +1,17 @@
-// The page: it asks, subscribes, tells the hub, and shows what arrives.
+// The page: it asks for permission, subscribes, registers with the hub, and shows what arrives.
 
 import { LocalPush } from './local.js';
 
 const at = (id) => document.getElementById(id);
 
-// How long the browser's push service may take; one that cannot be reached may never answer.
+// Timeout of the browser's push service; one that cannot be reached may never answer.
 const patience = 8_000;
 
 let device; // { installationId, tags }
 let isLocal = false;
 const local = new LocalPush(lineChanged);
 
-// MARK: Saying how things stand
+// MARK: Status
 
 function say(tone, text) {
   const status = at('status');
@@ -54,7 +54,7 @@ function showDevice(channel) {
 
 // MARK: Subscribing
 
-// What stands in the way before anything is tried; null if nothing does.
+// The obstacle known before trying; null if there is none.
 function obstacle() {
   if (!isSecureContext) {
     const here = new URL(location.href);
@@ -79,7 +79,7 @@ async function worker() {
   return navigator.serviceWorker.ready;
 }
 
-// Subscribes at the browser's push service, or at Belfry's where that one cannot be reached.
+// Subscribes at the browser's push service, or at Belfry's if that one cannot be reached.
 async function channelFor(registration) {
   const { vapidPublicKey, localPush } = await Hub.settings();
   const wasLocal = await Hub.kept.get('local');
@@ -138,8 +138,8 @@ async function unsubscribe() {
 
 const ready = () => say('plain', 'Not subscribed. The browser will ask whether it may notify you.');
 
-// The local push service's line broke, came back, or its subscription is gone. Behind a line that
-// came back there may be another Belfry, which knows nothing of this browser: it is told again.
+// The local push service's connection broke or was restored, or its subscription is gone. A restored
+// connection may lead to another Belfry, which does not know this browser: register again.
 let isLineBroken = false;
 async function lineChanged({ trouble, lost, thrownAway }) {
   if (thrownAway) return say('bad', `A message was thrown away: ${thrownAway}.`);
@@ -149,12 +149,12 @@ async function lineChanged({ trouble, lost, thrownAway }) {
   if (trouble && !lost) return;
   await busy(async () => {
     await Hub.settings({ fresh: true });
-    isLineBroken = false; // What subscribe() opens is another line.
+    isLineBroken = false; // subscribe() opens another connection.
     await subscribe(device.tags);
   });
 }
 
-// Runs one thing at a time, with the buttons off, and says what went wrong.
+// Runs one action at a time, with the buttons disabled, and reports errors.
 let isBusy = false;
 async function busy(work) {
   if (isBusy) return;
@@ -175,7 +175,7 @@ at('form').addEventListener('submit', (event) => {
   const tags = at('tags').value.split(',').map((tag) => tag.trim()).filter(Boolean);
   busy(async () => {
     say('busy', 'Asking for the permission to notify…');
-    // At once, while the browser still counts it as an answer to the click.
+    // At once, while the browser still counts it as a response to the click.
     const permission = await Notification.requestPermission();
     if (permission === 'denied') throw new Error(blocked);
     if (permission !== 'granted') {

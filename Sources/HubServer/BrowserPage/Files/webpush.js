@@ -1,10 +1,10 @@
-// What a browser does with the messages of its push service: Message Encryption for Web Push
-// (RFC 8291) over aes128gcm (RFC 8188), by WebCrypto alone.
+// Decryption of push messages, as a browser does it: Message Encryption for Web Push
+// (RFC 8291) over aes128gcm (RFC 8188), with WebCrypto only.
 
 const text = new TextEncoder();
 
-// Makes what a subscription needs: a P-256 pair and a secret of 16 bytes. The private key cannot be
-// taken out of the browser, only used and kept by it.
+// Generates the keys of a subscription: a P-256 pair and a secret of 16 bytes. The private key is
+// not extractable; the browser stores and uses it.
 export async function makeKeys() {
   const pair = await crypto.subtle.generateKey(
     { name: 'ECDH', namedCurve: 'P-256' }, false, ['deriveBits']);
@@ -15,7 +15,7 @@ export async function makeKeys() {
   };
 }
 
-// Opens one message. Whatever is wrong with it, it throws an Error.
+// Decrypts one message. Throws an Error for any fault in it.
 export async function decrypt({ privateKey, publicKey, auth }, message) {
   // RFC 8188, section 2.1: salt (16), record size (4), length of the key id (1), key id.
   if (message.length < 21) throw new Error('the message is shorter than its header');
@@ -24,7 +24,7 @@ export async function decrypt({ privateKey, publicKey, auth }, message) {
   const sender = message.subarray(21, 21 + message[20]);
   const record = message.subarray(21 + message[20]);
   if (sender.length !== 65) throw new Error('the header holds no public key of the sender');
-  // RFC 8291, section 4: one record, and only one.
+  // RFC 8291, section 4: exactly one record.
   if (recordSize < 18 || record.length > recordSize) {
     throw new Error('the message is not one single record');
   }

@@ -6,12 +6,12 @@ importScripts('hub.js');
 self.addEventListener('install', () => self.skipWaiting());
 self.addEventListener('activate', (event) => event.waitUntil(self.clients.claim()));
 
-// A push of the browser's push service, decrypted by the browser.
+// A push from the browser's push service, decrypted by the browser.
 self.addEventListener('push', (event) => {
   event.waitUntil(receive(event.data?.arrayBuffer() ?? new ArrayBuffer(0), 'push service'));
 });
 
-// The same of Belfry's own push service, decrypted by the page (local.js).
+// A push from Belfry's own push service, decrypted by the page (local.js).
 self.addEventListener('message', (event) => {
   if (event.data?.type !== 'push') return;
   event.waitUntil(receive(event.data.bytes, 'local').then(
@@ -27,7 +27,7 @@ async function receive(bytes, via) {
       data: { url: message.url },
     });
   } catch {
-    message.shown = false; // The permission has gone; the page still tells.
+    message.shown = false; // The permission was revoked; the page still shows it.
   }
   await Hub.messages.add(message);
   for (const page of await self.clients.matchAll({ includeUncontrolled: true })) {
@@ -36,8 +36,8 @@ async function receive(bytes, via) {
   return message;
 }
 
-// {"title", "body", "url"}, as the template of hub.js makes it, or a text in JSON; anything else is
-// shown as it is.
+// {"title", "body", "url"}, as in the template of hub.js, or a JSON string; anything else is
+// shown unchanged.
 function read(bytes) {
   const text = new TextDecoder().decode(bytes);
   const word = (value) => (value === undefined || value === null ? '' : String(value));
@@ -48,7 +48,7 @@ function read(bytes) {
       return { title: word(json.title) || 'Belfry', body: word(json.body), url: word(json.url) };
     }
   } catch {
-    // Not JSON, which is no fault.
+    // Not JSON, which is allowed.
   }
   return { title: 'Belfry', body: text, url: '' };
 }
@@ -65,14 +65,14 @@ async function open(url) {
     const wanted = new URL(url || '', self.registration.scope);
     if (wanted.origin === self.location.origin) target = wanted;
   } catch {
-    // A message's text; what is no address opens the page.
+    // Text from a message; an invalid address opens the page.
   }
   const pages = await self.clients.matchAll({ type: 'window', includeUncontrolled: true });
   const page = pages.find((page) => page.url === target.href);
   return page ? page.focus() : self.clients.openWindow(target.href);
 }
 
-// The push service has replaced the subscription: the hub must know, or this browser goes silent.
+// The push service has replaced the subscription: tell the hub, or this browser gets no more pushes.
 self.addEventListener('pushsubscriptionchange', (event) => {
   event.waitUntil(renew(event.newSubscription));
 });
