@@ -1,12 +1,12 @@
 // @ts-check
-// Who has sent a notification, from the activity log.
+// The senders of notifications, from the activity log.
 
 import * as api from './api.js';
 
 const sends = new Set(['send', 'sendDirect', 'sendBatch', 'schedule']);
 
 /**
- * The senders of these notifications, by id; of nobody where the log is closed to this person.
+ * The senders of these notifications, by id; empty if this person may not read the log.
  * @param {string} hub
  * @param {{notificationId: string, enqueueTime: string}[]} items
  * @param {string} actor '' for all
@@ -18,7 +18,7 @@ export async function actorsOf(hub, items, actor, signal) {
   const found = new Map();
   const times = items.map((item) => Date.parse(item.enqueueTime)).filter(Number.isFinite);
   if (times.length === 0) return found;
-  // The log writes a line about when the hub takes the send.
+  // The log entry is written at about the time at which the hub accepts the send.
   const moment = (/** @type {number} */ time) => new Date(time).toISOString();
   const query = { actor, from: moment(Math.min(...times) - 5000), until: moment(Math.max(...times) + 10_000) };
   try {
@@ -31,7 +31,7 @@ export async function actorsOf(hub, items, actor, signal) {
       if (!next) break;
     }
   } catch {
-    // What it is asked for says the rest without it.
+    // The list is complete without the senders.
   }
   return found;
 }

@@ -1,8 +1,8 @@
 // @ts-check
-// The portal's one client of the REST API: who is signed in, requests, errors.
+// The portal's only client of the REST API: sign-in, requests, errors.
 //
-// With a key the tokens are made here (docs/protocol/sas.md) and the key itself stays in this page;
-// with a session the browser's cookie speaks for the person. XML is read by XMLHttpRequest, since
+// With a key, tokens are made here (docs/protocol/sas.md) and the key itself stays in this page;
+// with a session, the browser's cookie authenticates. XMLHttpRequest parses XML, since
 // Trusted Types forbid DOMParser.
 
 /**
@@ -18,7 +18,7 @@
  * @property {AbortSignal} [signal]
  */
 
-/** A refusal of the server, or its silence (status 0). */
+/** A refusal of the server, or no reply (status 0). */
 export class APIError extends Error {
   /**
    * @param {number} status
@@ -40,15 +40,15 @@ export const events = new EventTarget();
 
 /** @type {Identity | null} */
 let identity = null;
-/** How far the server's clock is ahead of this one, in seconds. */
+/** Offset of the server's clock from this one, in seconds. */
 let ahead = 0;
 let isLost = false;
 
 export const who = () => identity;
 
 /**
- * What the person may do in a hub: 'viewer', 'sender' or 'manager'. A key's rights are not known
- * before they are tried, so it counts as manager.
+ * The person's role in a hub: 'viewer', 'sender' or 'manager'. A key's rights are not known
+ * before they are used, so it counts as manager.
  * @param {string} hub
  */
 export function role(hub) {
@@ -63,7 +63,7 @@ const kept = 'belfry.connection';
 const left = 'belfry.signed-out';
 
 /**
- * Endpoint, policy and key of a connection string; throws what is wrong with it as a key of texts.
+ * Endpoint, policy and key of a connection string; throws the error as a key of texts.
  * @param {string} text
  */
 export function readConnectionString(text) {
@@ -89,7 +89,7 @@ export async function signInWithKey({ policy, key, hub, keep = false, local = fa
     'raw', new TextEncoder().encode(key), { name: 'HMAC', hash: 'SHA-256' }, false, ['sign']);
   identity = { kind: 'key', policy, hub, key: secret, local };
   token = null;
-  // On a reload nobody becomes the local user who came with a key of their own.
+  // A person who signed in with a key must not become the local user on a reload.
   if (local) sessionStorage.removeItem(left);
   else sessionStorage.setItem(left, 'key');
   if (keep) sessionStorage.setItem(kept, JSON.stringify({ policy, key, hub }));
@@ -107,7 +107,7 @@ export async function readSession() {
 }
 
 /**
- * Takes the session that the cookie stands for.
+ * Uses the session of the cookie.
  * @param {Session} [session]
  * @returns {Promise<boolean>} whether there is one
  */
@@ -121,7 +121,7 @@ export async function takeSession(session) {
 }
 
 /**
- * Signs in what `belfry up` offers to this machine.
+ * Signs in as the local user that `belfry up` offers.
  * @returns {Promise<boolean>} whether it does
  */
 export async function takeLocal() {
@@ -133,30 +133,30 @@ export async function takeLocal() {
   return true;
 }
 
-/** What belfry up prints behind the portal's address. Taken out of the address, which others may see. */
+/** The key in the address that belfry up prints. Removed from the address bar, which others may see. */
 const printed = /^#key=([\w-]+)$/.exec(location.hash)?.[1] ?? '';
 if (printed) history.replaceState(null, '', location.pathname + location.search);
 addEventListener('hashchange', () => { if (location.hash.startsWith('#key=')) location.reload(); });
 
-/** Where the half is kept by which `belfry up` knows this page again; the cookie has the other. */
+/** Storage key of the half by which `belfry up` recognises this page; the cookie has the other half. */
 const known = 'belfry.local';
 const half = () => ({ 'Belfry-Portal-Half': localStorage.getItem(known) ?? '' });
 
-/** Only where `ways` has it. */
+/** Only if `ways` includes 'local'. */
 export const askLocal = () => fetch('/$portal/local', { headers: printed ? { 'Belfry-Portal-Key': printed } : half() }).catch(() => null);
 
-/** Who was signed in before this page was loaded, or is so by being on this machine. */
+/** Restores the earlier sign-in, or signs in the local user. */
 export async function restore() {
   const stored = sessionStorage.getItem(kept);
   if (stored) return signInWithKey(JSON.parse(stored));
   const state = printed ? null : sessionStorage.getItem(left);
   if (state === 'key') return;
   const session = await readSession();
-  // Who has signed out may have signed in again since, elsewhere or at a provider.
+  // After signing out, the person may have signed in again, elsewhere or at a provider.
   await takeSession(session) || !state && session.ways.includes('local') && await takeLocal();
 }
 
-/** That somebody was here with a key, or has gone: before the page is left for one where they sign in. */
+/** Remembers a sign-in with a key, or a sign-out, before the page is left for one where they sign in. */
 export function forget() {
   sessionStorage.removeItem(kept);
   sessionStorage.removeItem(left);
@@ -205,8 +205,8 @@ async function sign(key, resource, until) {
 // --- Requests --------------------------------------------------------------------------------
 
 /**
- * A path out of segments, each encoded. Throws for what cannot be one: an empty segment would lead to the
- * list above, and browsers take `.` and `..` for steps.
+ * A path out of segments, each encoded. Throws for an invalid one: an empty segment would lead to the
+ * list above, and browsers interpret `.` and `..`.
  * @param {...string} segments
  */
 export function at(...segments) {
@@ -215,7 +215,7 @@ export function at(...segments) {
 }
 
 /**
- * A text as a segment of a path, halves of characters made harmless.
+ * A text as a path segment, with lone surrogates replaced.
  * @param {string} text
  */
 export const encoded = (text) => encodeURIComponent(text.replace(/\p{Surrogate}/gu, '\ufffd'));
@@ -249,7 +249,7 @@ const bodyOf = (options) =>
   options.body && typeof options.body === 'object' ? JSON.stringify(options.body) : options.body;
 
 /**
- * A request that has succeeded; what was refused is thrown as an APIError.
+ * Returns the reply of a request that succeeded; throws a refusal as an APIError.
  * @param {string} path from `at`
  * @param {RequestOptions} [options]
  * @returns {Promise<Response>}
@@ -284,7 +284,7 @@ export async function json(path, options) {
 }
 
 /**
- * A reply that is XML, as a document.
+ * An XML reply as a document.
  * @param {string} path
  * @param {RequestOptions} [options]
  * @returns {Promise<{document: Document, header: (name: string) => string | null}>}
@@ -403,7 +403,7 @@ const unescaped = (text) => text
   .replace(/&amp;/g, '&');
 
 /**
- * A token that is over although it was just made: one of the clocks is wrong, and the server's counts.
+ * Whether a token expired although it was just made: the clocks differ, and the server's counts.
  * @param {APIError} failure
  * @param {string | null} date
  */
@@ -420,7 +420,7 @@ export const wantsProof = (failure) =>
   identity?.kind === 'session' && failure.status === 403 && failure.message.startsWith('ConfirmationRequired');
 
 /**
- * Whether the server wanted an operator to show once more who they are, and they did.
+ * Whether the server asked an operator to confirm their identity, and they did.
  * @param {APIError} failure
  */
 async function isProven(failure) {
@@ -432,7 +432,7 @@ async function isProven(failure) {
  * @param {string} [path]
  */
 function told(failure, path = '') {
-  // A wrong password ends no session.
+  // A wrong password does not end a session.
   if (failure.status === 401 && identity?.kind === 'session' && !path.startsWith('/$portal/')) {
     events.dispatchEvent(new Event('expired'));
   }
@@ -453,12 +453,12 @@ function found() {
   events.dispatchEvent(new Event('back'));
 }
 
-/** Whether the server answers at all; asked while it is lost. */
+/** Whether the server answers; polled while it is lost. */
 export async function knock() {
   try {
     await fetch('/$portal/session', { cache: 'no-store' });
     found();
   } catch {
-    // Still away.
+    // Still unreachable.
   }
 }

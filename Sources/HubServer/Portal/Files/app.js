@@ -1,11 +1,11 @@
 // @ts-check
-// The frame around the pages: addresses, navigation, who is signed in.
+// The frame around the pages: addresses, navigation, the person who is signed in.
 //
-// How a page is added: a module pages/NAME.js with `export async function show(page)`, a line in
+// To add a page: a module pages/NAME.js with `export async function show(page)`, a line in
 // `routes` (its address below /$portal/, the module, and for the navigation of a hub the key of its
-// name in texts/*.js and the least role that it is of use to), its words in texts/*.js, and its file
-// in Sources/CWebFiles/files.c. `page` is a Page, below; view.js has what it is built from.
-// Modules are loaded when they are first shown, so a page costs nothing to those who do not open it.
+// name in texts/*.js and the least role that can use it), its words in texts/*.js, and its file
+// in Sources/CWebFiles/files.c. `page` is a Page, below; view.js has its building blocks.
+// Modules are loaded when they are first shown, so unused pages cost nothing.
 
 import * as api from './api.js';
 import { chooseLanguage, currentLanguage, languages, loadTexts, t } from './text.js';
@@ -151,7 +151,7 @@ async function render(isFresh = false) {
     reload: () => void render(),
   };
   page.title(found?.route.name ? t(found.route.name) : '');
-  // Not over a page that the person has gone to meanwhile.
+  // Not over a page that the person has opened meanwhile.
   const slow = setTimeout(() => { if (!signal.aborted) fill(main, skeleton(6)); }, 150);
   try {
     if (!found) throw new api.APIError(404, 'app.noPage');
@@ -169,7 +169,7 @@ async function render(isFresh = false) {
   }
   if (isFresh && shownPath !== location.pathname) {
     scrollTo(0, 0);
-    // A screen reader says where we are now; without this it stays at the link that is gone.
+    // Tells a screen reader the new page; without this it stays at the link that is gone.
     /** @type {HTMLElement} */ (main.querySelector('[autofocus]') ?? main.querySelector('h1') ?? main).focus();
   }
   shownPath = location.pathname;
@@ -205,7 +205,7 @@ function frame(hub, current) {
   if (side.hidden) return;
   /** @type {HTMLElement[]} */
   const items = [];
-  // Kept until there is something below it: the page that it stands at may not be of this person.
+  // Kept until a page follows it: this person may not use the one at which it is set.
   let group = '';
   for (const route of routes) {
     if (route.group) group = route.group;
@@ -225,7 +225,7 @@ function frame(hub, current) {
   side.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
 }
 
-/** Says that the server is away, and when it is back. */
+/** Announces that the server cannot be reached, and when it is back. */
 async function watch() {
   const note = notice('note', el('p', null, t('app.lost')));
   note.classList.add('top');
@@ -240,7 +240,7 @@ async function watch() {
   } catch {
     note.remove();
     announce(t('app.back'));
-    // A page that could not be shown at all; others may hold a form that somebody has filled in.
+    // Only if the page could not be shown at all; others may hold a filled-in form.
     if (main.querySelector(':scope > .notice')) await render();
   }
 }
@@ -255,13 +255,13 @@ document.addEventListener('click', (event) => {
   void go(anchor.pathname + anchor.search + anchor.hash);
 });
 addEventListener('popstate', () => {
-  // A step to a place in this page, as the skip link takes it, is no other page.
+  // A jump within this page, such as the skip link's, does not change the page.
   if (location.pathname + location.search !== shownAddress) void render(true);
 });
 api.events.addEventListener('lost', () => void watch());
 let isEnding = false;
 api.events.addEventListener('expired', async () => {
-  // Requests that are under way together are refused together; a form that is being filled in stays.
+  // Concurrent requests are refused together; keep a form that is being filled in.
   if (isEnding || match(location.pathname.slice(root.length))?.route.isOpen) return;
   isEnding = true;
   await api.signOut().catch(() => {});
@@ -271,7 +271,7 @@ api.events.addEventListener('expired', async () => {
 
 /** Not awaited at the top level: pages import this module, and would wait for it to end. */
 async function start() {
-  // Fetched beside the words and the session, not after them.
+  // Fetched in parallel with the words and the session.
   match(location.pathname.slice(root.length))?.route.load().catch(() => {});
   await Promise.all([loadTexts(), api.restore().catch(() => {})]);
   await render();

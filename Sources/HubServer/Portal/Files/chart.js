@@ -82,7 +82,7 @@ export function chart({ title, times, series, isGauge = false }) {
   }).observe(picture);
 
   const behind = el('details', { class: 'behind' }, el('summary', null, t('chart.table')));
-  // A thousand rows are made when somebody asks for them.
+  // A thousand rows are created only on demand.
   behind.addEventListener('toggle', () => {
     if (!behind.open || behind.childElementCount > 1) return;
     const rows = times.map((time, index) => ({ time, index })).filter(({ index }) => totals[index] > 0).reverse();

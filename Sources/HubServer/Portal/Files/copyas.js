@@ -1,5 +1,5 @@
 // @ts-check
-// A send as a command or as code, to be taken elsewhere. Keys are never in it.
+// A send as a command or as code, to be used elsewhere. It never contains keys.
 
 import { platformOf } from './platforms.js';
 import { t } from './text.js';
@@ -19,7 +19,7 @@ import { button, choice, code, copyButton, dialog, el } from './view.js';
  */
 
 /**
- * As the SDK and the hub want it: raw bytes for wns/raw.
+ * As the SDK and the hub expect it: raw bytes for wns/raw.
  * @param {Send} send
  */
 export function contentType({ format, headers }) {
@@ -29,7 +29,7 @@ export function contentType({ format, headers }) {
 }
 
 /**
- * The request's own headers, those for the push service among them.
+ * The request's own headers, including those for the push service.
  * @param {Send} send
  * @returns {Record<string, string>}
  */
@@ -49,7 +49,7 @@ export function requestHeaders(send) {
 }
 
 /**
- * A browser's handle is a subscription: its JSON, as PushSubscription gives it.
+ * A browser's handle is a subscription: the JSON of PushSubscription.
  * @param {Send} send
  */
 function browserHandle({ format, handle }) {
@@ -73,9 +73,9 @@ export function curl(send) {
     `SAS=$(belfry sas --hub ${quoted(send.hub)} --connection "$BELFRY_CONNECTION_STRING")`,
     [`curl -i ${quoted(`${location.origin}/${encodeURIComponent(send.hub)}/${path}?${flag}api-version=2020-06`)}`,
       '-H "Authorization: $SAS"',
-      // Without a value curl takes "Name:" for a header to leave out.
+      // Without a value, curl removes the header "Name:".
       ...Object.entries(requestHeaders(send)).map(([name, value]) => `-H ${quoted(value === '' ? `${name};` : `${name}: ${value}`)}`),
-      // Not --data or --data-binary: for them a text that begins with @ names a file.
+      // Not --data or --data-binary: they read a text that begins with @ as a file name.
       `--data-raw ${quoted(send.body)}`].join(' \\\n  '),
   ].join('\n');
 }
@@ -86,7 +86,7 @@ const options = /** @type {Record<string, string>} */ ({
 
 /** @param {Send} send */
 export function command(send) {
-  // What begins like no document is the name of a file, and - is what stands before the pipe.
+  // A text that does not begin like a document counts as a file name; - reads from the pipe.
   const isText = /^[{[<]/.test(send.body);
   const body = isText ? quoted(send.body) : '-';
   const before = isText ? '' : `printf %s ${quoted(send.body)} | `;
@@ -106,13 +106,13 @@ export function command(send) {
 }
 
 /**
- * A text as Swift writes it: as it is, with as many # as it takes, unless it holds what a source file cannot
- * hold, or what its reader would change (the ends of lines that Windows writes) or could not see.
+ * A Swift literal: raw, with as many # as needed, unless the text holds characters that a source file cannot
+ * hold, or that its reader would change (Windows line ends) or could not see.
  * @param {string} text
  */
 function literal(text) {
   const strange = /[^\n\P{C}]|[\u2028\u2029]/gu;
-  // Two quotes behind the one that opens it would open three lines.
+  // Two quotes after the opening one would start a multi-line string.
   if (strange.test(text) || text.startsWith('""')) {
     const escaped = text.replace(/["\\]/g, '\\$&').replace(/\n/g, '\\n')
       .replace(strange, (char) => `\\u{${(char.codePointAt(0) ?? 0).toString(16)}}`);
@@ -154,7 +154,7 @@ ${call}`;
 }
 
 /**
- * Shows the send in three ways.
+ * Shows the send in three forms.
  * @param {Send} send
  */
 export function showAs(send) {

@@ -1,6 +1,6 @@
 // @ts-check
-// What proves to push services who a hub is: the members of each credential, and what kind of file somebody
-// has dropped. The names are those of docs/protocol/rest.md, section 8.1.
+// Credentials for push services: the members of each, and the detection of dropped files.
+// The names are those of docs/protocol/rest.md, section 8.1.
 
 /**
  * @typedef {object} Part
@@ -60,7 +60,7 @@ export const endpoints = {
 };
 
 /**
- * What a file is of, and what it fills in; `wrong` is a key of texts that says where it belongs instead.
+ * The platform of a file and the values it fills in; `wrong` is a key of texts that says where it belongs.
  * @param {string} name
  * @param {Uint8Array} bytes
  * @returns {{platform?: string, form?: string, values?: Record<string, string>, wrong?: string}}
@@ -109,7 +109,7 @@ function ofJSON(text) {
 }
 
 /**
- * By what comes first in the outer sequence: PKCS#12 its version 3, a key its version 0 or 1, a certificate
+ * By the first element of the outer sequence: PKCS#12 has version 3, a key version 0 or 1, a certificate
  * another sequence.
  * @param {Uint8Array} bytes
  * @returns {ReturnType<typeof recognise>}

@@ -7,22 +7,22 @@ import { registrations } from './devices.js';
 import { pause } from './view.js';
 import { atom } from './xml.js';
 
-/** Lines that are under way at a time; a browser has no more connections than these anyway. */
+/** Maximum number of concurrent lines; a browser has no more connections anyway. */
 const width = 6;
-/** No line of a device is as long, in characters. */
+/** Longer than any line of a device, in characters. */
 const longest = 1 << 20;
-/** Of the lines that the hub refuses, how many are kept with their texts. */
+/** Maximum number of refused lines that are kept with their texts. */
 const mostRefused = 10_000;
 
 /**
- * How far it has come.
+ * Progress of an export or import.
  * @typedef {{installations: number, registrations: number, share: number}} Exported share of 1
  * @typedef {{line: number, why: string, text: string}} Refusal
  * @typedef {{imported: number, failed: number, refusals: Refusal[], share: number}} Imported
  */
 
 /**
- * All devices. The parts of the file are given to the browser as they come, which keeps large ones on the disk.
+ * All devices. The parts of the file are passed to the browser as they arrive, which keeps large ones on disk.
  * @param {string} hub
  * @param {(counts: Exported) => void} told
  * @param {AbortSignal} signal
@@ -33,7 +33,7 @@ export async function exported(hub, told, signal) {
   /** @type {Blob[]} */
   const parts = [];
   const counts = { installations: 0, registrations: 0, share: 0 };
-  // Every registration passes twice: with its installation, and in the list of those that apps wrote.
+  // Every registration is read twice: with its installation, and in the list of those that apps wrote.
   let passed = 0;
   const write = (/** @type {string[]} */ lines) => {
     if (lines.length) parts.push(new Blob([lines.join('\n'), '\n']));
@@ -63,19 +63,19 @@ export async function exported(hub, told, signal) {
 }
 
 /**
- * XML without line ends: those in texts become references.
+ * XML without line breaks: those in texts become references.
  * @param {Element} description
  */
 function line(description) {
   const copy = /** @type {Element} */ (description.cloneNode(true));
   for (const node of [...copy.childNodes]) if (node.nodeType === Node.TEXT_NODE && !node.textContent?.trim()) node.remove();
-  // In a CDATA section a reference would stand for itself.
+  // In a CDATA section a reference would be literal text.
   for (const node of copy.querySelectorAll('*')) if (node.childElementCount === 0) node.replaceChildren(node.textContent ?? '');
   return new XMLSerializer().serializeToString(copy).replace(/\r/g, '&#xD;').replace(/\n/g, '&#xA;');
 }
 
 /**
- * Creates or replaces what a file has; what is in the hub and not in the file stays.
+ * Creates or replaces the devices of a file; others in the hub stay.
  * @param {string} hub
  * @param {Blob} file
  * @param {(counts: Imported) => void} told
@@ -102,7 +102,7 @@ export async function imported(hub, file, told, signal) {
   return counts;
 }
 
-/** Refusals that speak of a line alone: with others it makes no sense to go on. */
+/** Refusals that concern only one line; any other ends the import. */
 const ofLine = new Set([400, 409, 410, 412, 413]);
 
 /**
@@ -126,7 +126,7 @@ function put(hub, text, signal) {
   const id = /<RegistrationId(?:\s[^>]*)?>([^<]+)<\/RegistrationId>/.exec(text)?.[1];
   if (!id || !/^<\w*RegistrationDescription[\s>]/.test(text)) throw new api.APIError(400, 'devicefile.noDevice');
   if (text.includes('$InstallationId:{')) throw new api.APIError(400, 'devicefile.ofInstallation');
-  // The hub gives these two.
+  // The hub sets these two.
   const description = text.replace(/<(ETag|ExpirationTime)(?:\s[^>]*)?(?:\/>|>[^<]*<\/\1>)/g, '');
   return api.request(api.at(hub, 'registrations', id), {
     method: 'PUT', headers: { 'Content-Type': 'application/atom+xml;type=entry;charset=utf-8' },
@@ -135,7 +135,7 @@ function put(hub, text, signal) {
 }
 
 /**
- * The lines of a file that are not empty, some at a time, with the bytes that were read up to them.
+ * The lines of a file that are not empty, some at a time, with the number of bytes read so far.
  * @param {Blob} file
  * @returns {AsyncGenerator<{items: {number: number, text: string}[], read: number}>}
  */
@@ -153,7 +153,7 @@ async function* lines(file) {
       rest += done ? decoder.decode() : decoder.decode(value, { stream: true });
       const parts = rest.split('\n');
       rest = done ? '' : parts.pop() ?? '';
-      // No file of devices; what it is would only fill the memory.
+      // Not a file of devices; it would only fill the memory.
       if (rest.length > 8 * longest) throw new api.APIError(400, 'devicefile.wrong');
       for (const part of parts) {
         count += 1;
@@ -171,7 +171,7 @@ async function* lines(file) {
 }
 
 /**
- * Tries again what a server that is away or busy has not taken.
+ * Retries a request while the server is unreachable or busy.
  * @template T
  * @param {() => Promise<T>} act
  * @param {AbortSignal} signal

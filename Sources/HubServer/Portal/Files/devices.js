@@ -1,5 +1,5 @@
 // @ts-check
-// Devices as the portal's pages share them: reading installations and registrations, and how they look in
+// Devices as the portal's pages share them: reading installations and registrations, and their display in
 // lists.
 
 import * as api from './api.js';
@@ -34,14 +34,14 @@ import { textOf } from './xml.js';
  */
 
 /**
- * What reaches the device, as one text.
+ * The device's handle, as one text.
  * @param {Installation} installation
  */
 export const handleOf = ({ pushChannel }) =>
   typeof pushChannel === 'string' ? pushChannel : JSON.stringify(pushChannel);
 
 /**
- * Years that stand for never.
+ * Years that mean never.
  * @param {string | undefined} value
  */
 export const isNever = (value) => !value || value.startsWith('9999');
@@ -89,7 +89,7 @@ export const registrationColumns = (page) => [
   { head: t('devices.until'), cell: (item) => isNever(item.expirationTime) ? t('devices.never') : moment(item.expirationTime) },
 ];
 
-// By how the elements of descriptions begin (docs/protocol/rest.md, section 3.1).
+// By the prefix of the elements of descriptions (docs/protocol/rest.md, section 3.1).
 const prefixes = {
   Apple: 'apns', FcmV1: 'fcmv1', Windows: 'wns', Browser: 'browser', Adm: 'adm', Baidu: 'baidu', Xiaomi: 'xiaomi',
   Gcm: 'gcm', Mpns: 'mpns',

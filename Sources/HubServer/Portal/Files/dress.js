@@ -1,5 +1,5 @@
 // @ts-check
-// Styles that only some pages need: loaded with the first of these, so that the others do not wait for them.
+// Styles that only some pages need: loaded with the first of these, so that other pages need not wait.
 
 /** @param {string} name of a file beside this one */
 export function dress(name) {

@@ -1,6 +1,6 @@
 // @ts-check
-// What the pages that send have in common: the editor of a payload, and the field for a tag expression
-// with the count of whom it reaches.
+// Shared by the pages that send: the editor of a payload, and the field for a tag expression
+// with the number of devices it reaches.
 
 import * as api from './api.js';
 import { check, headerNames, samples, tidy } from './payloads.js';
@@ -11,7 +11,7 @@ import { button, calmly, el, failure, field, fill, freshID, input, select } from
 /** @typedef {{format: string, body: string, headers: Record<string, string>}} Content */
 
 /**
- * Template first, then every platform that lives.
+ * Template first, then every platform that is still in service.
  * @returns {[string, string][]}
  */
 export const formats = () => [['template', t('payload.template')],
@@ -108,7 +108,7 @@ export function editor({ format, body, changed, only }) {
     const wasSample = isSample;
     current = format;
     offerSamples();
-    // What somebody has written stays; a sample gives way to one of the other format.
+    // Written text stays; a sample is replaced by one of the other format.
     if (wasSample || kept.trim() === '') take(samples[format][0]);
     else update();
   });
@@ -131,7 +131,7 @@ export function editor({ format, body, changed, only }) {
 }
 
 /**
- * A tag expression, and whom it reaches as it is typed.
+ * A tag expression, with its audience counted while typing.
  * @param {{hub: string, value: string, signal: AbortSignal, format: () => string, hint?: string,
  *   changed: (value: string) => void}} options
  */
@@ -164,7 +164,7 @@ export function audienceField({ hub, value, signal, format, changed, hint }) {
   };
   const calm = calmly((/** @type {string | null} */ tags) => void count(tags), 250);
   /**
-   * Counts again; null is everyone.
+   * Counts again; null means everyone.
    * @param {string | null} tags
    */
   const recount = (tags) => {
@@ -177,7 +177,7 @@ export function audienceField({ hub, value, signal, format, changed, hint }) {
     field: field(t('send.tags'), box, hint ?? t('send.tagsHint')), box, result, recount,
     value: () => box.value.trim(),
     /**
-     * What was last counted, if it was for this.
+     * The last count, if it was for this expression.
      * @param {string | null} tags
      */
     known: (tags) => known?.isFor === tags ? known.total : null,
@@ -185,7 +185,7 @@ export function audienceField({ hub, value, signal, format, changed, hint }) {
 }
 
 /**
- * Of the counts of an audience those that a send of this format reaches.
+ * The audience counts that a send of this format reaches.
  * @param {{platform: string, template: string | null, devices: number}[]} counts
  * @param {string} format
  */

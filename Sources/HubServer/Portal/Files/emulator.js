@@ -1,6 +1,6 @@
 // @ts-check
-// The emulator's control API (docs/protocol/emulator.md), which `belfry up` puts behind the portal; and
-// what a device of each push service is: its handle and its template.
+// The emulator's control API (docs/protocol/emulator.md), which `belfry up` serves below the portal; and
+// the handle and the template of a device of each push service.
 
 import * as api from './api.js';
 
@@ -73,7 +73,7 @@ export const kinds = {
 export const platformOfService = (pns) => Object.keys(kinds).find((key) => kinds[key].pns === pns.replace(/-token$/, '')) ?? pns;
 
 /**
- * The app that new devices of a service get: the hub's own came last.
+ * The app for new devices of a service: the last one, which is the hub's.
  * @param {App[]} apps
  * @param {string} pns
  */

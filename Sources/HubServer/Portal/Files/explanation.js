@@ -1,5 +1,5 @@
 // @ts-check
-// Why a device did or did not get a notification, as GET …/explain tells it, in words and a tree.
+// Why a device did or did not get a notification, from GET …/explain, as text and a tree.
 
 import * as api from './api.js';
 import { dress } from './dress.js';
@@ -29,7 +29,7 @@ export const verdictBadge = (verdict) =>
   badge(has(`verdict.${verdict}`) ? t(`verdict.${verdict}`) : verdict, kinds[verdict] ?? 'plain');
 
 /**
- * The whole of an explanation.
+ * The complete explanation.
  * @param {any} explanation
  */
 export function explanationView(explanation) {
@@ -65,7 +65,7 @@ const term = (part) => el('li', null, badge(part.holds ? t('explain.yes') : t('e
   el('code', null, part.expression), part.parts && el('ul', { class: 'tree' }, part.parts.map(term)));
 
 /**
- * JSON with line ends; anything else as it is.
+ * JSON with line breaks; anything else unchanged.
  * @param {string} text
  */
 export function pretty(text) {

@@ -1,11 +1,11 @@
 // @ts-check
 // Descriptions of hubs (docs/protocol/rest.md, section 8): reading, and changing one member at a time so
-// that the rest, credentials among it, goes back as it came.
+// that the rest, including credentials, stays unchanged.
 
 import * as api from './api.js';
 import { atom, connect, entryOf, made, member, textOf } from './xml.js';
 
-/** In the order in which the description has them. */
+/** In the order of the description. */
 const members = [
   'ApnsCredential', 'RegistrationTtl', 'WnsCredential', 'AuthorizationRules', 'GcmCredential',
   'MpnsCredential', 'UserMetadata', 'AdmCredential', 'BaiduCredential', 'Status', 'FcmV1Credential',
@@ -39,7 +39,7 @@ function read(entry) {
 }
 
 /**
- * All hubs of the server; takes a key of the namespace.
+ * All hubs of the server; needs a key of the namespace.
  * @param {AbortSignal} [signal]
  * @returns {Promise<Hub[]>}
  */
@@ -55,7 +55,7 @@ export async function allHubs(signal) {
  */
 export async function oneHub(name, signal) {
   const { document } = await api.xml(api.at(name), { signal });
-  // Of a hub that is not there the original shows an empty list, and so does Belfry.
+  // For a hub that does not exist, Azure returns an empty list, and so does Belfry.
   if (document.documentElement.localName !== 'entry') throw new api.APIError(404, 'hubs.gone');
   return read(document.documentElement);
 }
@@ -74,7 +74,7 @@ export async function createHub(name, values) {
 
 /**
  * Changes a hub that was read before, unless somebody has changed it since. (Hubs have no etag, so the
- * time of the last change speaks for it.)
+ * time of the last change is compared.)
  * @param {Hub} hub
  * @param {(description: Element) => void} change
  * @returns {Promise<Hub>} as it is now
@@ -94,7 +94,7 @@ export async function changeHub(hub, change) {
 }
 
 /**
- * How a credential stands to its end. Warned of as long before as the server does.
+ * Whether a credential has expired or soon will. Warns as early as the server does.
  * @param {string | undefined} expiresAt
  * @returns {'endless' | 'over' | 'soon' | 'valid'}
  */
@@ -105,7 +105,7 @@ export function standing(expiresAt) {
 }
 
 /**
- * An operator's description has keys and credentials only just after they have shown who they are.
+ * An operator's description has keys and credentials only shortly after they have confirmed their identity.
  * @param {Hub} hub
  */
 function comparable({ description }) {
@@ -118,7 +118,7 @@ function comparable({ description }) {
 }
 
 /**
- * Sets a member that is a text; '' takes it away.
+ * Sets a member that is a text; '' removes it.
  * @param {Element} description
  * @param {string} name
  * @param {string} value

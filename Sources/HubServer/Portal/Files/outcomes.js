@@ -1,5 +1,5 @@
 // @ts-check
-// States and outcomes in words and colours.
+// Labels and colours of states and outcomes.
 
 import { has, number, t } from './text.js';
 import { badge } from './view.js';
@@ -19,7 +19,7 @@ export const stateName = (state) => has(`state.${state}`) ? t(`state.${state}`) 
 /** @param {string} state */
 export const stateBadge = (state) => badge(stateName(state), states[state] ?? 'plain');
 
-// Neither delivered nor wrong.
+// Neither success nor failure.
 const neutral = new Set(['Skipped', 'NoTargets', 'Aborted']);
 /**
  * @param {string} outcome
@@ -28,7 +28,7 @@ const neutral = new Set(['Skipped', 'NoTargets', 'Aborted']);
 export const kindOf = (outcome) => outcome === 'Success' ? 'good' : neutral.has(outcome) ? 'plain' : 'bad';
 
 /**
- * Counts of outcomes, what went well first.
+ * Counts of outcomes, successes first.
  * @param {Record<string, number>} outcomes
  */
 export const outcomeBadges = (outcomes) => sorted(outcomes)
@@ -42,21 +42,21 @@ export const sorted = (outcomes) => Object.entries(outcomes)
   .sort((one, other) => Number(other[0] === 'Success') - Number(one[0] === 'Success') || other[1] - one[1]);
 
 /**
- * How many of the statistics' `failed` are failures: what somebody has stopped is none.
+ * Number of failures in the statistics' `failed`; aborted pushes are not failures.
  * @param {Record<string, Record<string, number>>} failed by platform and outcome
  */
 export const failures = (failed) => Object.values(failed).flatMap((outcomes) => Object.entries(outcomes))
   .reduce((all, [outcome, count]) => all + (neutral.has(outcome) ? 0 : count), 0);
 
 /**
- * All counts of a map, and of the maps in it.
+ * Sum of all counts of a map, and of nested maps.
  * @param {Record<string, any>} counts
  * @returns {number}
  */
 export const total = (counts) => Object.values(counts ?? {}).reduce((all, part) => all + (typeof part === 'number' ? part : total(part)), 0);
 
 /**
- * What an outcome means and what to do, where there is something.
+ * The meaning of an outcome and what to do, if there is something.
  * @param {string} outcome
  */
 export const advice = (outcome) => has(`outcome.${outcome}`) ? t(`outcome.${outcome}`) : '';

@@ -1,6 +1,6 @@
 // @ts-check
-// What a payload has to be: samples, sizes and faults as one types. The hub has the last word (a dry
-// run asks it); this only says it sooner. docs/protocol/rest.md, sections 5.2 and 9.
+// Rules for payloads: samples, sizes and faults, checked while typing. The hub decides (a dry
+// run asks it); this only shows it earlier. docs/protocol/rest.md, sections 5.2 and 9.
 
 import { notificationLimit, platformOf, platforms } from './platforms.js';
 import { t } from './text.js';
@@ -58,7 +58,7 @@ export const samples = {
 };
 
 /**
- * Names of headers that go to the push service, with values one is likely to want.
+ * Names of headers that go to the push service, with common values.
  * @type {Record<string, Record<string, string[]>>}
  */
 export const headerNames = {
@@ -83,7 +83,7 @@ const size = (text) => encoder.encode(text).length;
 const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /**
- * What `aps` may have, with what each must be.
+ * Members of `aps`, with the type of each.
  * @type {Record<string, (value: any) => boolean>}
  */
 const aps = {
@@ -245,8 +245,8 @@ function checkXML(format, body, verdict) {
 }
 
 /**
- * The root's name of a document whose tags fit together, else null. Trusted Types leave a page no parser
- * for text that it has itself; for this it needs none.
+ * The root's name of a well-formed document, else null. Trusted Types leave a page no parser
+ * for its own text; this needs none.
  * @param {string} text
  */
 function outline(text) {
@@ -270,7 +270,7 @@ function outline(text) {
 }
 
 /**
- * The browser's words about JSON with line and column, which an editor is read by.
+ * The browser's error message about JSON with line and column, which help in an editor.
  * @param {string} body
  * @param {string} message
  */
@@ -282,7 +282,7 @@ function place(body, message) {
 }
 
 /**
- * JSON with line breaks; anything else as it is.
+ * JSON with line breaks; anything else unchanged.
  * @param {string} body
  */
 export function tidy(body) {

@@ -1,6 +1,6 @@
 // @ts-check
-// What sets the platforms apart in the portal. Names, formats, limits and forms are those of
-// Sources/NotificationHubs/Devices/PlatformTraits.swift, and a test holds them against it.
+// Differences between the platforms in the portal. Names, formats, limits and forms are those of
+// Sources/NotificationHubs/Devices/PlatformTraits.swift; a test compares them.
 
 import { t } from './text.js';
 
@@ -26,7 +26,7 @@ export const platforms = {
   mpns: { name: 'Windows Phone', format: 'windowsphone', form: 'xml', limit: 3072, isRetired: true },
 };
 
-/** The most bytes of any notification, properties of a template send among them. */
+/** Maximum size of any notification in bytes, including the properties of a template send. */
 export const notificationLimit = 65_536;
 
 /**

@@ -1,6 +1,6 @@
 // @ts-check
-// A payload as the device would show it: drawn, not sent. Whether a phone shows it, and how, is in the
-// end the phone's and its owner's decision.
+// A payload as the device would show it: drawn, not sent. In the end the phone and its owner decide
+// whether and how it is shown.
 
 import { platforms } from './platforms.js';
 import { t } from './text.js';
@@ -43,7 +43,7 @@ function draw(kind, { title, subtitle, body, badge, actions }, app) {
 }
 
 /**
- * What a person sees of a payload.
+ * The part of a payload that a person sees.
  * @param {string} platform
  * @param {string} payload
  * @returns {Shown}
@@ -55,7 +55,7 @@ export function read(platform, payload) {
   try {
     value = JSON.parse(payload);
   } catch {
-    // These two take any text, and Xiaomi shows it as it is.
+    // These two accept any text, and Xiaomi shows it unchanged.
     return ['browser', 'xiaomi'].includes(platform) && payload ? { ...nothing, body: payload, isSilent: false } : nothing;
   }
   const text = (/** @type {any} */ part) => typeof part === 'string' || typeof part === 'number' ? String(part) : '';

@@ -1,17 +1,17 @@
 // @ts-check
-// For operators with a session: they show once more who they are before keys are shown or things deleted.
-// With a key there is nothing to ask, for who has it can do all of that anyway. A request that is refused
-// for want of it asks by itself (api.js); `freshly` asks first, for what else would be answered without keys.
+// For operators with a session: they confirm their identity before keys are shown or things deleted.
+// A key needs no confirmation, since its holder can do all of that anyway. A request refused
+// without confirmation asks by itself (api.js); `freshly` asks first, for replies that would lack the keys.
 
 import * as api from './api.js';
 import { t } from './text.js';
 import { button, dialog, el, field, form, input, submitButton } from './view.js';
 
-/** What the page tells that the provider's page leads back to: it stands in a tab of its own. */
+/** The message of the page that the provider redirects to, which is in its own tab. */
 export const channel = 'belfry.confirmed';
 
 /**
- * Does it, once the operator has shown who they are.
+ * Performs an action once the operator has confirmed their identity.
  * @template T
  * @param {() => Promise<T>} act
  * @returns {Promise<T | null>} null when the person gave up
@@ -29,7 +29,7 @@ export async function freshly(act) {
 /** @type {Promise<boolean> | null} */
 let asked = null;
 
-/** Asks once, however many requests want it. */
+/** Asks once, regardless of the number of requests. */
 export const prove = () => asked ??= ask().finally(() => { asked = null; });
 
 /** @returns {Promise<boolean>} false when the person gave up */
@@ -63,7 +63,7 @@ async function atProvider(name) {
     news.onmessage = () => close(true);
     return [el('p', null, t('fresh.text')), el('p', null, t('fresh.provider')),
       el('div', { class: 'buttons' }, button(t('view.cancel'), () => close(null)),
-        // In a tab of its own: what was typed here stays.
+        // In a separate tab, so that typed text stays.
         el('a', { href: '/$portal/oidc/start?fresh=1&to=/$portal/confirmed', target: '_blank', class: 'as-button main' },
           t('signin.withProvider', { name: name ?? t('signin.provider') })))];
   });

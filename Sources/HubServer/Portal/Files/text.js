@@ -1,6 +1,6 @@
 // @ts-check
-// Words, numbers and times in the viewer's language and zone. All words stand in texts/*.js, one file
-// for each language with the same keys (a test holds them against each other). A text is a string
+// Words, numbers and times in the viewer's language and zone. All words are in texts/*.js, one file
+// for each language with the same keys (a test compares them). A text is a string
 // with {names}, or {one, other} where it counts {n}.
 
 /** @typedef {Record<string, string | Partial<Record<Intl.LDMLPluralRule, string>>>} Texts */
@@ -19,7 +19,7 @@ let locale = 'en';
 
 export const currentLanguage = () => language;
 
-/** Loads the words of the language that was chosen, else of the first that the browser asks for. */
+/** Loads the words of the chosen language, else of the first that the browser asks for. */
 export async function loadTexts() {
   const chosen = localStorage.getItem('belfry.language');
   const wanted = [...chosen ? [chosen] : [], ...navigator.languages];
@@ -37,7 +37,7 @@ export function chooseLanguage(chosen) {
 }
 
 /**
- * The text of a key; a key that is missing shows itself, so that it is seen.
+ * The text of a key; a missing key shows itself, so that it is noticed.
  * @param {string} key
  * @param {Record<string, string | number>} [values] numbers are written as the language does
  * @returns {string}
@@ -53,7 +53,7 @@ export function t(key, values = {}) {
 }
 
 /**
- * Whether there are words for it, for what the server may name beyond what we know.
+ * Whether there is a text for a name, since the server may send unknown ones.
  * @param {string} key
  */
 export const has = (key) => key in texts;
@@ -78,7 +78,7 @@ export const time = (value) =>
   new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'medium' }).format(new Date(value));
 
 /**
- * Time of day, with the date where it is another day than today.
+ * Time of day, with the date unless it is today.
  * @param {string | number | Date} value
  */
 export function shortTime(value) {

@@ -1,6 +1,6 @@
 // @ts-check
-// What every page is built from. All that is shown goes through `el` as text or attribute: nothing
-// here reads HTML, so names, tags and payloads can say what they like.
+// The building blocks of every page. Everything shown goes through `el` as text or attribute: nothing
+// here parses HTML, so names, tags and payloads may contain anything.
 //
 // A page is a module in pages/ with `export async function show(page)` (see app.js). It puts its
 // elements into `page.main`, beginning with `heading(…)`:
@@ -13,7 +13,7 @@
 //     columns: [{ head: t('devices.id'), cell: (item) => link(page.to('devices', item.id), item.id) }],
 //   }));
 //
-// Errors that a page throws are shown by app.js; those of a button belong to `attempt`.
+// app.js shows errors that a page throws; `attempt` shows those of a button.
 
 import { APIError } from './api.js';
 import { ago, has, number, t, time } from './text.js';
@@ -23,11 +23,11 @@ import { ago, has, number, t, time } from './text.js';
  * @typedef {{on?: Record<string, (event: any) => void>, [name: string]: any}} Attributes
  */
 
-// What is set as a property, since the attribute is only where it begins.
+// Set as properties, since their attribute is only the initial value.
 const properties = new Set(['value', 'checked', 'disabled', 'selected', 'indeterminate', 'open', 'readOnly']);
 
 /**
- * An element. Attributes that are null or false are left out, true is an empty one.
+ * An element. Attributes that are null or false are left out; true sets an empty one.
  * @template {keyof HTMLElementTagNameMap} K
  * @param {K} name
  * @param {Attributes | null} [attributes]
@@ -96,7 +96,7 @@ function nodes(children) {
 }
 
 /**
- * Puts these in the place of all that a node has.
+ * Replaces all children of a node.
  * @param {Element} node
  * @param {...(Child | Child[])} children
  */
@@ -109,7 +109,7 @@ export const freshID = () => `n${++lastID}`;
 // --- Small things ----------------------------------------------------------------------------
 
 /**
- * The page's heading with what can be done there.
+ * The page's heading with its actions.
  * @param {string} title
  * @param {...(Child | Child[])} actions
  */
@@ -133,7 +133,7 @@ export function section(title, ...children) {
 export const link = (href, ...children) => el('a', { href }, ...children);
 
 /**
- * A button; while what it does is under way it takes no second press, and a refusal is shown beside it.
+ * A button. While its action runs it accepts no second press; a refusal is shown beside it.
  * @param {string} label
  * @param {(event: MouseEvent) => unknown} act
  * @param {Attributes} [attributes]
@@ -145,13 +145,13 @@ export function button(label, act, attributes) {
 }
 
 /**
- * Words of a person or a device: never mixed into the words around them.
+ * Text of a person or a device, with its direction isolated from the surrounding words.
  * @param {string | null | undefined} text
  */
 export const data = (text) => el('bdi', { class: 'data' }, text ?? '');
 
 /**
- * Long data in one line, whole on pointing at it.
+ * Long data in one line; the full text is shown on hover.
  * @param {string | null | undefined} text
  * @param {number} [most] characters shown
  */
@@ -173,20 +173,20 @@ export const code = (text, label) =>
 export const chips = (tags) => el('span', { class: 'chips' }, tags.map((tag) => el('bdi', { class: 'chip' }, tag)));
 
 /**
- * A state in a word, coloured.
+ * A state as a coloured word.
  * @param {string} text
  * @param {'good' | 'bad' | 'note' | 'busy' | 'plain'} kind
  */
 export const badge = (text, kind = 'plain') => el('span', { class: `badge ${kind}` }, text);
 
 /**
- * A moment, as seen from now; the whole of it on pointing.
+ * A time relative to now; the full time is shown on hover.
  * @param {string | null | undefined} value
  */
 export const moment = (value) => value
   ? el('time', { class: 'ago', datetime: value, title: time(value) }, ago(value)) : el('span', null, '–');
 
-// What was a minute ago is two minutes ago by and by.
+// Relative times are updated as time passes.
 setInterval(() => {
   for (const node of document.querySelectorAll('time.ago')) node.textContent = ago(/** @type {HTMLTimeElement} */ (node).dateTime);
 }, 20_000);
@@ -198,7 +198,7 @@ setInterval(() => {
 export const notice = (kind, ...children) => el('div', { class: `notice ${kind}` }, ...children);
 
 /**
- * What is said where a list has nothing.
+ * The text shown for an empty list.
  * @param {string} title
  * @param {...(Child | Child[])} children
  */
@@ -225,7 +225,7 @@ export function copyButton(text, label = t('view.copy')) {
 }
 
 /**
- * Gives a file to the browser to save.
+ * Passes a file to the browser to save.
  * @param {string} name
  * @param {string | Blob} content
  * @param {string} type
@@ -239,7 +239,7 @@ export function save(name, content, type = 'text/plain') {
 // --- Saying things ---------------------------------------------------------------------------
 
 /**
- * Says it to people who listen, and shows it for a while.
+ * Announces a message to screen readers, and shows it for a while.
  * @param {string} text
  */
 export function announce(text) {
@@ -250,7 +250,7 @@ export function announce(text) {
 }
 
 /**
- * What went wrong, and what can be done about it.
+ * An error message, with what can be done.
  * @param {unknown} error
  * @param {() => void} [again]
  */
@@ -259,7 +259,7 @@ export function failure(error, again) {
   if (!known) console.error(error);
   const status = known?.status ?? -1;
   const advice = { 0: 'lost', 401: 'who', 403: 'right', 404: 'gone', 409: 'state', 412: 'conflict', 413: 'large', 429: 'slow' }[status];
-  // Errors of this side are keys of texts. What the hub's own API says of a hub that is gone names no hub.
+  // Local errors are keys of texts. The hub's own API does not name the hub when it is gone.
   const said = !known ? String(error) : status === 404 && known.message.startsWith('No service is hosted') ? 'hubs.gone' : known.message;
   return el('div', { class: 'notice bad', role: 'alert' },
     el('p', { class: 'strong' }, has(said) ? t(said) : status === 0 ? t('error.lost') : said || (status === 403 ? t('error.rightTitle') : t('error.plain', { status: String(status) }))),
@@ -270,7 +270,7 @@ export function failure(error, again) {
 }
 
 /**
- * Does something for a button: holds the button meanwhile, and shows a refusal right after the element
+ * Performs an action for a button: disables the button meanwhile, and shows a refusal right after the element
  * that holds it (a form's or a dialog's row of buttons).
  * @param {HTMLButtonElement} button
  * @param {() => unknown} act
@@ -296,7 +296,7 @@ export async function attempt(button, act) {
 // --- Forms -----------------------------------------------------------------------------------
 
 /**
- * A control with its label and, below it, what helps to fill it.
+ * A control with its label and, below it, a hint.
  * @template {HTMLElement} C
  * @param {string} label
  * @param {C} control
@@ -339,7 +339,7 @@ export function checkbox(label, checked, changed) {
 }
 
 /**
- * A few choices in a row, one of them taken.
+ * A few choices in a row, one of them selected.
  * @param {string} label
  * @param {[string, Child][]} options
  * @param {string} value
@@ -366,7 +366,7 @@ export function form(submit, ...children) {
       event.submitter ?? node.querySelector('button[type=submit]'));
     if (by) attempt(by, () => submit(node));
   });
-  // What was refused is being put right; the refusal is not about what stands there now.
+  // The content is being corrected; the refusal no longer applies.
   node.addEventListener('input', () => node.querySelector('.trouble')?.remove());
   return node;
 }
@@ -439,8 +439,8 @@ export function dialog(title, build) {
 }
 
 /**
- * Asks before something that cannot be taken back, and does it while the dialog is open, so that a
- * refusal is read where it was asked.
+ * Asks before something that cannot be undone, and does it while the dialog is open, so that a
+ * refusal is shown in the dialog.
  * @param {{title: string, text: Child, action: string, act: () => unknown, type?: string, typeLabel?: string}} what
  *   `type` is what has to be typed first
  * @returns {Promise<boolean>} whether it was done
@@ -487,7 +487,7 @@ export function table(caption, columns, items) {
 }
 
 /**
- * A list that comes in pages. A page may be short, or empty, and yet not the last.
+ * A paged list. A page may be short, or empty, without being the last.
  * @template T
  * @param {{caption: string, columns: Column<T>[], empty: Child, signal: AbortSignal,
  *   load: (from: string | null) => Promise<{items: T[], next: string | null}>, enough?: number}} what
@@ -533,12 +533,12 @@ export function pagedList({ caption, columns, empty, signal, load, enough = 25 }
   return node;
 }
 
-/** What stands there until the data come. */
+/** The placeholder until the data arrive. */
 export const skeleton = (lines = 4) => el('div', { class: 'skeleton', 'aria-hidden': 'true' },
   Array.from({ length: lines }, () => el('span')));
 
 /**
- * Something that is loaded in its own time; the rest of the page does not wait for it.
+ * Content that loads separately; the rest of the page does not wait for it.
  * @param {AbortSignal} signal
  * @param {() => Promise<Child | Child[]>} load
  */
@@ -555,7 +555,7 @@ export function later(signal, load, lines = 3) {
 }
 
 /**
- * Runs `act` when nothing was typed for a moment.
+ * Runs `act` after a pause in typing.
  * @template {any[]} A
  * @param {(...given: A) => void} act
  * @param {number} [ms]

@@ -13,7 +13,7 @@ export const atom = 'http://www.w3.org/2005/Atom';
 export const member = (node, name) => [...node?.children ?? []].find((child) => child.localName === name) ?? null;
 
 /**
- * The text of a member; '' where there is none.
+ * The text of a member; '' if there is none.
  * @param {Element | null | undefined} node
  * @param {string} name
  */

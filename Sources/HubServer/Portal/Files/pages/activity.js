@@ -1,5 +1,5 @@
 // @ts-check
-// Who changed and sent what, when, and from where.
+// The activity log: actor, action, time and address.
 
 import * as api from '../api.js';
 import { has, t } from '../text.js';

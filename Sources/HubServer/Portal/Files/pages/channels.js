@@ -1,5 +1,5 @@
 // @ts-check
-// Broadcast channels of APNs. They live at Apple; the hub asks each time.
+// Broadcast channels of APNs. Apple stores them; the hub asks each time.
 
 import * as api from '../api.js';
 import { t } from '../text.js';
@@ -33,7 +33,7 @@ export async function show(page) {
 }
 
 /**
- * The ids of the channels; null where the hub has no credential of APNs to ask with.
+ * The ids of the channels; null if the hub has no APNs credential to ask with.
  * @param {import('../app.js').Page} page
  * @returns {Promise<string[] | null>}
  */

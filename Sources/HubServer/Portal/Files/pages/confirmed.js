@@ -1,6 +1,6 @@
 // @ts-check
-// Where the provider's page leads back to when an operator has shown once more who they are: the tab in which
-// they were asked goes on.
+// The provider's page redirects here after an operator has confirmed their identity: the tab in which
+// they were asked continues.
 
 import { channel } from '../reauthentication.js';
 import { t } from '../text.js';

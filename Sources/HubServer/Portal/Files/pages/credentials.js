@@ -1,5 +1,5 @@
 // @ts-check
-// Credentials of the push services: dropped as files, tried, and watched until they end.
+// Credentials of the push services: dropped as files, probed, and shown with their expiry.
 
 import * as api from '../api.js';
 import { dress } from '../dress.js';
@@ -133,7 +133,7 @@ function write(description, element, values) {
     property.append(make('Name', name), make('Value', value));
     properties.append(property);
   }
-  // In its place among the members, then filled.
+  // Inserted at its place among the members, then filled.
   set(description, element, ' ');
   member(description, element)?.replaceChildren(properties);
 }

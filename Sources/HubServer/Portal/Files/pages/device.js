@@ -1,5 +1,5 @@
 // @ts-check
-// One device: what the hub knows of it, its tags, its last pushes and why it did or did not get them.
+// One device: its data in the hub, its tags, its last pushes and why it did or did not get them.
 
 import * as api from '../api.js';
 import { handleOf, isNever, stateOf } from '../devices.js';
@@ -8,7 +8,7 @@ import { platformName } from '../platforms.js';
 import { t } from '../text.js';
 import { announce, badge, button, code, confirm, copyButton, data, dialog, el, facts, field, form, heading, input, later, link, moment, nothing, section, short, submitButton, table } from '../view.js';
 
-/** How many of the latest notifications are looked at. */
+/** Number of recent notifications examined. */
 const latest = 12;
 
 /** @param {import('../app.js').Page} page */
@@ -43,7 +43,7 @@ export async function show(page) {
 }
 
 /**
- * Where the next push to it goes first: APNs keeps builds from Xcode apart from all others.
+ * The host of the next push: APNs separates builds from Xcode from all others.
  * @param {import('../app.js').Page} page
  * @param {import('../devices.js').Installation} device
  */
@@ -67,7 +67,7 @@ async function environment(page, device) {
  * @param {boolean} mayChange
  */
 function tagsSection(page, device, mayChange) {
-  // One change at a time, so that what somebody else adds meanwhile stays.
+  // One change at a time, to keep what another person adds meanwhile.
   const patch = async (/** @type {string} */ op, /** @type {string} */ tag) => {
     const path = op === 'add' ? '/tags' : `/tags/${tag.replace(/~/g, '~0').replace(/\//g, '~1')}`;
     await api.request(api.at(page.hub, 'installations', device.installationId), {
@@ -101,7 +101,7 @@ function templates(device) {
 }
 
 /**
- * The latest notifications, and what each came to for this device.
+ * The latest notifications, with the outcome of each for this device.
  * @param {import('../app.js').Page} page
  * @param {import('../devices.js').Installation} device
  */

@@ -1,5 +1,5 @@
 // @ts-check
-// The devices of a hub: found by installation, user, tag, platform, or what their push service calls them.
+// The devices of a hub: found by installation, user, tag, platform, or handle.
 
 import * as api from '../api.js';
 import { installationColumns, registrationColumns, registrations } from '../devices.js';
@@ -11,7 +11,7 @@ import { choice, el, field, fill, form, heading, input, nothing, pagedList, sect
 export async function show(page) {
   page.title(t('devices.title'));
   const kind = page.query.get('list') === 'registrations' ? 'registrations' : 'installations';
-  // Of registrations the hub has lists by tag only.
+  // The hub lists registrations by tag only.
   const ways = kind === 'registrations' ? ['tag', 'handle'] : ['installation', 'user', 'tag', 'handle'];
   const by = ways.find((way) => way === page.query.get('by')) ?? ways[0];
   const found = el('div', { class: 'stack' });
@@ -33,7 +33,7 @@ export async function show(page) {
     page.query.get('expired') ?? '', () => search());
 
   const search = () => {
-    // What a push service calls a device is its secret address: not for the history of a browser.
+    // A handle is secret: keep it out of the browser's history.
     page.keep({
       by: way.value === ways[0] ? null : way.value, find: way.value === 'handle' ? null : text.value.trim(),
       platform: platform.value, expired: expired.value, list: kind === 'installations' ? null : kind,

@@ -33,7 +33,7 @@ export async function show(page) {
 }
 
 /**
- * Those that this person may see: the whole list takes a key of the namespace.
+ * The hubs that this person may see: the whole list needs a key of the namespace.
  * @param {AbortSignal} signal
  * @returns {Promise<{hubs: (Partial<Hub> & {name: string})[], isWhole: boolean}>}
  */
@@ -49,7 +49,7 @@ async function find(signal) {
     if (!isOfOneHub || who?.kind !== 'key') throw error;
     if (!who.hub) return { hubs: [], isWhole: false };
     const hub = await oneHub(who.hub, signal).catch((error) => {
-      // Without Manage the description is closed, and the rest of the hub may be open all the same.
+      // Without Manage the description is not readable, but the rest of the hub may be.
       if (error.message?.startsWith('Manage claim') || error.status === 403) return { name: who.hub };
       throw error;
     });
@@ -58,7 +58,7 @@ async function find(signal) {
 }
 
 /**
- * How it stands, in words.
+ * The state of a hub, as text.
  * @param {Partial<Hub> & {name: string}} hub
  * @param {AbortSignal} signal
  */

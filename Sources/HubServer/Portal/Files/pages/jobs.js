@@ -1,6 +1,6 @@
 // @ts-check
-// Export and import: as a file of this browser, or by a job of the hub from and to a store of files; each with
-// how far it has come.
+// Export and import: as a file in this browser, or by a job of the hub from and to a blob store; each with
+// its progress.
 
 import * as api from '../api.js';
 import { exported, imported } from '../devicefile.js';
@@ -83,7 +83,7 @@ function fromFile(page) {
 }
 
 /**
- * Runs something long with a bar, until it ends, is stopped, or the person leaves.
+ * Runs a long task with a progress bar, until it ends, is stopped, or the person leaves.
  * @param {import('../app.js').Page} page
  * @param {HTMLElement} place
  * @param {(show: (share: number, text: string) => void, signal: AbortSignal) => Promise<HTMLElement>} act

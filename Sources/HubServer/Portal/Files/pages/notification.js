@@ -1,6 +1,6 @@
 // @ts-check
-// One notification: how far it has come, what became of it, what it was, and why a device did or did not
-// get it. While it is under way the page follows it, and can stop it.
+// One notification: progress, outcomes, content, and why a device did or did not
+// get it. While it is in progress the page follows it, and can abort it.
 
 import { actorsOf } from '../activity.js';
 import * as api from '../api.js';
@@ -53,7 +53,7 @@ export async function show(page) {
       { head: t('notification.count'), class: 'number', cell: (row) => row.count },
       { head: t('notification.meaning'), cell: (row) => el('span', { class: 'soft' }, advice(row.outcome)) },
     ], telemetry.platforms.flatMap(({ platform, outcomes }) => sorted(outcomes).map(([outcome, count]) => ({ platform, outcome, count })))));
-  /** All that can change, afresh. */
+  /** Renders again everything that can change. */
   async function update() {
     telemetry = await readTelemetry(path, page.signal);
     drawActions();
@@ -110,7 +110,7 @@ async function readTelemetry(path, signal) {
 }
 
 /**
- * Of a notification that has no target yet.
+ * For a notification that has no target yet.
  * @param {string} body
  */
 function guess(body) {
@@ -125,7 +125,7 @@ function guess(body) {
 // --- While it is under way -------------------------------------------------------------------
 
 /**
- * Shows how far it has come until it is over; begins anew when the line breaks.
+ * Shows the progress until it ends; starts again when the connection breaks.
  * @param {import('../app.js').Page} page
  * @param {string} path
  * @param {string} state as the page shows it
@@ -214,7 +214,7 @@ async function abort(page, path, update) {
     },
   });
   if (!isDone) return;
-  // A large rest is counted after the reply.
+  // The rest of a large audience is counted after the reply.
   announce(aborted > 0 ? t('notification.aborted', { n: aborted }) : t('notification.abortTaken'));
   await update();
 }

@@ -1,5 +1,5 @@
 // @ts-check
-// The notifications of a hub, the newest first.
+// The notifications of a hub, newest first.
 
 import { actorsOf } from '../activity.js';
 import * as api from '../api.js';
@@ -22,7 +22,7 @@ export function show(page) {
     listed.abort();
     listed = new AbortController();
     const { signal } = listed;
-    // A day stands for all of it, as the viewer's clock has it.
+    // A date means the whole day, in the viewer's time zone.
     const from = beginning(value('from'), 0);
     const until = beginning(value('until'), 86_400_000);
     const query = { state: value('state'), kind: value('kind'), tag: value('tag'), from, until };
@@ -91,7 +91,7 @@ export function show(page) {
 }
 
 /**
- * The moment at which a day begins, or so much later; '' for none, and for what is no day.
+ * The start of a day, or the given time later; '' for no date or an invalid one.
  * @param {string} day
  * @param {number} later in ms
  */
@@ -101,7 +101,7 @@ function beginning(day, later) {
 }
 
 /**
- * Rows of what is under way follow it.
+ * Rows of notifications in progress are updated.
  * @param {Map<string, unknown>} running by id
  * @param {(item: any) => void} update
  * @param {string} hub
@@ -116,6 +116,6 @@ async function keepUp(running, update, hub, signal) {
       for (const item of items) if (running.has(item.notificationId)) update(item);
     }
   } catch {
-    // Left, or the server is away; the frame says so.
+    // Page left, or server unreachable; the frame shows that.
   }
 }

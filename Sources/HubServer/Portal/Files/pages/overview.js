@@ -1,5 +1,5 @@
 // @ts-check
-// A hub at a glance: devices, sends and outcomes over time, and what wants somebody's attention.
+// A hub at a glance: devices, sends and outcomes over time, and warnings.
 
 import * as api from '../api.js';
 import { hubAddress } from '../app.js';
@@ -12,7 +12,7 @@ import { number, percent, t } from '../text.js';
 import { announce, badge, button, checkbox, choice, confirm, data, dialog, el, failure, field, fill, form, heading, input, later, link, moment, notice, section, skeleton, submitButton, table } from '../view.js';
 
 /**
- * How far back, and the length of a step, in seconds.
+ * Time range, and the length of a step, in seconds.
  * @type {Record<string, [number, number]>}
  */
 const ranges = { hour: [3600, 60], day: [86_400, 900], week: [604_800, 7200], month: [2_592_000, 28_800] };
@@ -23,11 +23,11 @@ const ranges = { hour: [3600, 60], day: [86_400, 900], week: [604_800, 7200], mo
 /** @param {import('../app.js').Page} page */
 export async function show(page) {
   const { signal, hub } = page;
-  // What every hub has, and large ones as quickly: without it there is no hub, or no right, and one refusal says so.
+  // A request that is fast for every hub: if it fails, there is no hub or no right, and one error says so.
   await api.list(api.at(hub, 'messages'), 'notifications', { $top: 1 }, null, signal).catch((error) => {
     throw error.status === 404 ? new api.APIError(404, 'hubs.gone', error.trackingId) : error;
   });
-  // Of millions of devices this may take a while; the rest of the page is there before.
+  // With millions of devices this may take a while; the rest of the page does not wait for it.
   /** @type {Promise<Audience>} */
   const audience = api.json(api.at(hub, 'audience'), { signal });
   audience.catch(() => {});
@@ -115,7 +115,7 @@ function statistics(points) {
 }
 
 /**
- * Registrations by platform, as bars with figures.
+ * Registrations by platform, as bars with numbers.
  * @param {import('../app.js').Page} page
  * @param {Audience} audience
  */
@@ -159,7 +159,7 @@ async function recent(page) {
 }
 
 /**
- * What wants attention, with what to do; nothing when all is well.
+ * Warnings, with what to do; empty if there are none.
  * @param {import('../app.js').Page} page
  * @param {Promise<import('../hubs.js').Hub>} description
  * @param {Promise<Audience>} counted
@@ -216,7 +216,7 @@ async function warnings(page, description, counted) {
 }
 
 /**
- * How many devices these notifications have still to reach.
+ * Number of devices that these notifications have yet to reach.
  * @param {import('../app.js').Page} page
  * @param {string[]} ids
  */
@@ -240,7 +240,7 @@ async function settings(page, hub) {
     return [form(async () => {
       if (!ttl.reportValidity()) return;
       await changeHub(hub, (description) => {
-        // Another form of the duration stays as it is, unless days are given.
+        // A duration in another form is kept, unless days are given.
         if (ttl.value !== days) set(description, 'RegistrationTtl', ttl.value ? `P${ttl.value}D` : 'P10675199DT2H48M5.4775807S');
         set(description, 'UserMetadata', metadata.value);
         set(description, 'Status', disabled.input.checked ? 'true' : '');

@@ -1,6 +1,6 @@
 // @ts-check
-// The wall of virtual phones: devices of the emulator, drawn as what they stand for, which ring as pushes
-// arrive; and faults by a switch.
+// The wall of virtual phones: devices of the emulator, drawn by type, which ring as pushes
+// arrive; and switches for faults.
 
 import * as api from '../api.js';
 import { dress } from '../dress.js';
@@ -16,7 +16,7 @@ import { announce, badge, button, checkbox, choice, code, data, dialog, el, fact
 
 /** More would only flicker. */
 const most = 36;
-/** How often the journal is asked whether something was pushed, in ms. */
+/** Interval at which the journal is polled for pushes, in ms. */
 const beat = 700;
 
 /** @typedef {{device: Device, node: HTMLElement, screen: HTMLElement, state: HTMLElement, toggle: HTMLButtonElement, seq: number}} Phone */
@@ -60,7 +60,7 @@ export async function show(page) {
     empty.hidden = shown.length > 0;
   };
   /**
-   * Fetches what a phone has got since.
+   * Fetches the new messages of a phone.
    * @param {Phone} phone
    * @param {boolean} rings
    */
@@ -80,7 +80,7 @@ export async function show(page) {
 }
 
 /**
- * Asks the journal, which is one request however many phones there are.
+ * Polls the journal with one request, regardless of the number of phones.
  * @param {import('../app.js').Page} page
  * @param {Map<string, Phone>} phones
  * @param {() => Promise<void>} refresh
@@ -96,11 +96,11 @@ async function follow(page, phones, refresh, take) {
       const services = new Set(requests.map((/** @type {any} */ one) => one.pns));
       if (round % 6 === 0) await refresh();
       for (const phone of phones.values()) {
-        // A phone that was offline gets what waited without a request.
+        // A phone that was offline gets stored pushes without a request.
         if (services.has(phone.device.pns) || round % 12 === 0) await take(phone, true);
       }
     } catch (error) {
-      // The frame says that the server is away; after its return the journal begins anew.
+      // The frame shows that the server is unreachable; when it is back, the journal is read from the start.
       if (page.signal.aborted) throw error;
       seq = 0;
     }
@@ -139,7 +139,7 @@ function draw(page, device, refresh) {
   return phone;
 }
 
-/** As a phone shows it. */
+/** Shows a push as a phone does. */
 const clock = (/** @type {number} */ at) => new Date(at).toTimeString().slice(0, 5);
 
 /**
@@ -183,14 +183,14 @@ function arrive(phone, arrival, rings) {
   while (phone.screen.children.length > 12) phone.screen.lastElementChild?.remove();
   if (!rings || shown.isSilent) return;
   phone.node.classList.remove('ringing');
-  // Begins the animation anew.
+  // Restarts the animation.
   void phone.node.offsetWidth;
   phone.node.classList.add('ringing');
   note.classList.add('fresh');
 }
 
 /**
- * What is drawn on the case.
+ * The drawing on the case.
  * @param {string} look
  */
 function ornament(look) {
@@ -330,7 +330,7 @@ const actions = {
 };
 
 /**
- * How each service says that a handle is dead.
+ * The reply of each service for a dead handle.
  * @type {Record<string, object>}
  */
 const dead = {
@@ -340,7 +340,7 @@ const dead = {
 };
 
 /**
- * The rules that a switch stands for.
+ * The rules of a switch.
  * @param {string} key
  * @param {string} service '*' is all
  * @returns {{pns: string, action: any}[]}

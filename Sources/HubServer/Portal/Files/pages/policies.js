@@ -1,5 +1,5 @@
 // @ts-check
-// Access policies: what each right means, connection strings, new keys. They stand in the hub's description.
+// Access policies: rights, connection strings, new keys. They are part of the hub's description.
 
 import * as api from '../api.js';
 import { dress } from '../dress.js';
@@ -53,12 +53,12 @@ function read(description) {
 }
 
 /**
- * As clients take it.
+ * A connection string for clients.
  * @param {string} name
  * @param {string} key
  */
 function connectionString(name, key) {
-  // As the command line prints it: sb:// is https, and http where this machine's own names have a port.
+  // As the command line prints it: sb:// means https, or http for this machine's own names with a port.
   const isLocal = ['localhost', '127.0.0.1', '[::1]'].includes(location.hostname);
   const scheme = location.protocol === 'https:' || isLocal ? 'sb' : 'http';
   return `Endpoint=${scheme}://${location.host}/;SharedAccessKeyName=${name};SharedAccessKey=${key}`;
@@ -134,7 +134,7 @@ function rule(description, name, chosen, keys) {
 }
 
 /**
- * The rule of that name in a description that was read afresh.
+ * The rule of that name in a description that was just read.
  * @param {Element} description
  * @param {string} name
  */

@@ -1,5 +1,5 @@
 // @ts-check
-// Devices that their push services have called dead, by hour; and bringing a wave of them back.
+// Devices that their push services reported dead, by hour; and restoring a wave of them.
 
 import * as api from '../api.js';
 import { advice, outcomeBadges } from '../outcomes.js';
@@ -7,11 +7,11 @@ import { platformName, platforms } from '../platforms.js';
 import { number, t, time } from '../text.js';
 import { badge, button, dialog, el, field, fill, form, heading, moment, nothing, notice, pagedList, select, submitButton } from '../view.js';
 
-/** How many hours are drawn at once. */
+/** Number of hours shown at a time. */
 const rows = 100;
 
 /**
- * What a platform's service has called dead within an hour.
+ * Devices that a platform's service reported dead within an hour.
  * @typedef {{hour: string, platform: string, outcomes: Record<string, number>, registrations: number}} Wave
  */
 
@@ -53,7 +53,7 @@ export async function show(page) {
 }
 
 /**
- * The newest first.
+ * Newest first.
  * @param {import('../app.js').Page} page
  * @param {string} platform '' for all
  * @returns {Promise<Wave[]>}
@@ -74,8 +74,8 @@ async function read(page, platform) {
 }
 
 /**
- * Brings back what the platform's service has called dead since the beginning of an hour. A request does some
- * thousands, so it is asked until none is left.
+ * Restores the devices that the platform's service reported dead since the start of an hour. A request restores
+ * some thousands, so it is repeated until none is left.
  * @param {import('../app.js').Page} page
  * @param {Wave} wave
  * @param {Wave[]} waves

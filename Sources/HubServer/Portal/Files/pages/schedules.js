@@ -1,5 +1,5 @@
 // @ts-check
-// What waits for its time.
+// Scheduled notifications.
 
 import * as api from '../api.js';
 import { formatName } from '../platforms.js';

@@ -1,6 +1,6 @@
 // @ts-check
-// Send: to a tag expression, to everyone or to one handle; now or later; looked at first by a dry run.
-// The query may bring `tags`, `format`, `body`, `handle` and `when`, so that other pages can lead here.
+// Send: to a tag expression, to everyone or to one handle; now or later; with a dry run as preview.
+// The query may set `tags`, `format`, `body`, `handle` and `when`, so that other pages can link here.
 
 import * as api from '../api.js';
 import { audienceField, editor, reached } from '../editor.js';
@@ -141,7 +141,7 @@ async function isMeant(page, what) {
   const all = await count(null);
   const some = what.tags === null ? all : await count(what.tags);
   const meant = some.total;
-  // Two estimates of the same number differ a little.
+  // Two estimates of the same audience differ a little.
   const everyone = all.isEstimate || some.isEstimate ? 0.9 * all.total : all.total;
   if (what.tags !== null && (meant < everyone || meant < 2)) return true;
   return await dialog(t('send.everyoneTitle'), (close) => {
@@ -171,7 +171,7 @@ async function deliver(page, what, sent) {
     page.go(page.to('notifications', id));
   } catch (error) {
     if (!(error instanceof api.APIError)) throw error;
-    // The key is remembered for something else; a new one for what stands here now.
+    // The key is remembered for another request; use a new one for the current form.
     if (error.status === 422) {
       sent();
       throw new api.APIError(422, 'send.keyUsed', error.trackingId);
@@ -195,7 +195,7 @@ async function dryRun(page, what) {
   /** @type {Map<string, any[]>} */
   const samples = new Map();
   for (const sample of found.samples) samples.set(sample.platform, [...samples.get(sample.platform) ?? [], sample]);
-  // The same words about several platforms are said once.
+  // The same message about several platforms is shown once.
   /** @type {Map<string, any>} */
   const problems = new Map();
   for (const problem of found.problems) {

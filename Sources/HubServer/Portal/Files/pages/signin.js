@@ -8,7 +8,7 @@ import { t } from '../text.js';
 import { button, checkbox, code, copyButton, el, field, form, heading, input, notice, section, submitButton } from '../view.js';
 
 /**
- * Why a sign-in at the provider has come to nothing; the server puts it into the page (ProviderPages.swift).
+ * The reason a sign-in at the provider failed; the server puts it into the page (ProviderPages.swift).
  * @typedef {{kind: string, detail?: string, subject?: string, email?: string, to?: string, isFresh?: boolean}} Problem
  */
 
@@ -17,7 +17,7 @@ export async function show(page) {
   page.title(t('signin.title'));
   const problem = readProblem();
   const wanted = page.query.get('to') ?? problem?.to ?? '';
-  // The address holds a code that is worth nothing any more.
+  // The code in the address is no longer valid.
   if (problem) history.replaceState(null, '', '/$portal/sign-in' + (wanted ? '?to=' + encodeURIComponent(wanted) : ''));
   const next = () => page.go(wanted.startsWith('/$portal/') ? wanted : '/$portal/');
   const session = await readSession();
@@ -35,7 +35,7 @@ export async function show(page) {
 }
 
 /**
- * Whether `belfry up` knows this browser.
+ * Whether `belfry up` recognises this browser.
  * @returns {Promise<'known' | 'unknown' | null>}
  */
 async function hasLocal() {
@@ -57,7 +57,7 @@ const local = (next, state) => section(t('signin.local'), state === 'unknown' ? 
 function readProblem() {
   const meta = document.querySelector('meta[name="belfry-problem"]');
   if (!(meta instanceof HTMLMetaElement)) return null;
-  // Once somebody is signed in it is over.
+  // Ends once the person is signed in.
   api.events.addEventListener('change', () => meta.remove(), { once: true });
   return JSON.parse(meta.content);
 }
@@ -142,7 +142,7 @@ function key(next) {
 }
 
 /**
- * Whether the server takes the key at all; what it opens is seen later.
+ * Whether the server accepts the key; its rights are found out later.
  * @param {string} hub
  */
 async function verify(hub) {

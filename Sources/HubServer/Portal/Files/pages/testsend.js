@@ -1,5 +1,5 @@
 // @ts-check
-// Test Send: a payload to at most ten devices, and what their push services say.
+// Test Send: a payload to at most ten devices, with the replies of their push services.
 
 import * as api from '../api.js';
 import { audienceField, editor } from '../editor.js';

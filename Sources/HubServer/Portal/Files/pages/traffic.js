@@ -1,5 +1,5 @@
 // @ts-check
-// What the hub has sent to the push services' stand-ins, searchable, with the payloads that arrived.
+// Requests of the hub to the push services' stand-ins, searchable, with the payloads that arrived.
 
 import { control, decoded, kinds, platformOfService } from '../emulator.js';
 import { pretty } from '../explanation.js';
@@ -7,7 +7,7 @@ import { platformName } from '../platforms.js';
 import { shortTime, t, time } from '../text.js';
 import { badge, button, calmly, checkbox, code, confirm, data, dialog, el, facts, failure, field, form, heading, input, nothing, pause, section, select, short, skeleton, table } from '../view.js';
 
-/** How many requests are looked at, and how many devices' inboxes for their payloads. */
+/** Number of requests shown, and of devices whose inboxes are read for their payloads. */
 const most = 400;
 const mostDevices = 60;
 
@@ -33,7 +33,7 @@ export async function show(page) {
   page.title(t('traffic.title'));
   /** @type {Entry[]} */
   let entries = [];
-  /** How many the stand-ins keep. */
+  /** Number of requests that the stand-ins keep. */
   let total = 0;
   /** @type {Map<number, {device: string, text: string}[]>} by the request that brought it */
   let payloads = new Map();
@@ -104,14 +104,14 @@ export async function show(page) {
   (async () => {
     for (;;) {
       await pause(2000, page.signal);
-      // Not under the hands of somebody who reads.
+      // Not while a person is reading.
       if (live.input.checked && !document.querySelector('dialog')) await load().catch(() => {});
     }
   })().catch(() => {});
 }
 
 /**
- * What arrived at devices, by request.
+ * Payloads that arrived at devices, by request.
  * @param {AbortSignal} signal
  */
 async function read(signal) {

@@ -1,5 +1,5 @@
 // @ts-check
-// A user: the devices, and erasing all that the hub keeps, with a receipt.
+// A user: the devices, and erasing all data of the user in the hub, with a receipt.
 
 import * as api from '../api.js';
 import { installationColumns } from '../devices.js';
