@@ -22,7 +22,7 @@
 export class APIError extends Error {
   /**
    * @param {number} status
-   * @param {string} message what the server says, without TrackingId and time
+   * @param {string} message the server's message, without TrackingId and time
    * @param {string} trackingId
    * @param {number | null} retryAfter seconds
    */
@@ -320,7 +320,7 @@ export async function xml(path, options = {}, isRepeat = false) {
 /**
  * One page of a list with continuation tokens.
  * @param {string} path
- * @param {string} member where the reply has the items
+ * @param {string} member of the reply with the items
  * @param {RequestOptions['query']} query
  * @param {string | null} from the token of the page; null for the first
  * @param {AbortSignal} [signal]

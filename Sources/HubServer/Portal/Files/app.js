@@ -13,7 +13,7 @@ import { announce, button, el, failure, fill, heading, link, notice, pause, sele
 
 /**
  * @typedef {object} Page
- * @property {HTMLElement} main where it goes; empty at first
+ * @property {HTMLElement} main container of the page; empty at first
  * @property {string} hub the hub's name, '' outside of one
  * @property {Record<string, string>} params the parts of the address that a route names with ':'
  * @property {URLSearchParams} query
@@ -23,7 +23,7 @@ import { announce, button, el, failure, fill, heading, link, notice, pause, sele
  * @property {(address: string) => void} go
  * @property {(values: Record<string, string | null>) => void} keep writes them into the query of the
  *   address without leaving the page, so that it can be shared and comes back
- * @property {() => void} reload shows the page afresh
+ * @property {() => void} reload renders the page again
  *
  * @typedef {object} RoutePlace
  * @property {string} path

@@ -69,7 +69,7 @@ export const kinds = {
     template: { body: '{"title":"PushDemo","description":"$(message)","payload":"$(message)"}' } },
 };
 
-/** @param {string} pns of a service, or of where it gives its tokens */
+/** @param {string} pns of a service, or of its token service */
 export const platformOfService = (pns) => Object.keys(kinds).find((key) => kinds[key].pns === pns.replace(/-token$/, '')) ?? pns;
 
 /**

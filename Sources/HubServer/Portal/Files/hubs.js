@@ -19,7 +19,7 @@ const members = [
  * @property {boolean} isDisabled
  * @property {string} ttl an ISO 8601 duration
  * @property {string} metadata
- * @property {string[]} credentials platforms as installations call them
+ * @property {string[]} credentials platforms, named as in installations
  * @property {Element} description
  */
 

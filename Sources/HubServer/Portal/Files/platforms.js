@@ -6,10 +6,10 @@ import { t } from './text.js';
 
 /**
  * @typedef {object} Platform
- * @property {string} name for people
- * @property {string} format the word of ServiceBusNotification-Format
+ * @property {string} name display name
+ * @property {string} format value of ServiceBusNotification-Format
  * @property {'object' | 'json' | 'xml'} form
- * @property {number | null} limit bytes of payload; null where the service's documents do not say
+ * @property {number | null} limit bytes of payload; null if the service does not document it
  * @property {boolean} [isRetired]
  */
 

@@ -469,7 +469,7 @@ export async function confirm({ title, text, action, act, type, typeLabel }) {
 /**
  * A table; on a phone's width each row is a card.
  * @template T
- * @param {string} caption for people who listen
+ * @param {string} caption read by screen readers
  * @param {Column<T>[]} columns
  * @param {T[]} items
  */
@@ -491,7 +491,7 @@ export function table(caption, columns, items) {
  * @template T
  * @param {{caption: string, columns: Column<T>[], empty: Child, signal: AbortSignal,
  *   load: (from: string | null) => Promise<{items: T[], next: string | null}>, enough?: number}} what
- *   `enough` rows are fetched before it is asked whether there should be more
+ *   `enough` is the number of rows fetched before the button for more
  */
 export function pagedList({ caption, columns, empty, signal, load, enough = 25 }) {
   const node = el('div', { class: 'paged', 'aria-busy': 'true' }, skeleton());

@@ -14,8 +14,8 @@ import { bytes, duration, number, t, time } from '../text.js';
 export function show(page) {
   let target = page.query.has('handle') ? 'handle' : page.query.get('to') === 'everyone' ? 'everyone' : 'tags';
   let when = page.query.get('when') === 'later' ? 'later' : 'now';
-  // The same until something was sent: the second of two clicks, or a repeat after a lost reply, is
-  // recognised by the hub.
+  // Unchanged until a send succeeds: the hub recognises the second of two clicks, or a repeat after a
+  // lost reply.
   let key = freshKey();
   let isOwnKey = false;
   const side = el('div', { class: 'stack' });
@@ -126,8 +126,8 @@ function inAnHour() {
 }
 
 /**
- * A send that reaches everyone asks for their number first, also when it has an expression that all
- * satisfy. The count is taken now, not from the screen.
+ * A send that reaches everyone, even through an expression that all satisfy, asks for their number first.
+ * The devices are counted now, not read from the screen.
  * @param {import('../app.js').Page} page
  * @param {import('../copyas.js').Send} what
  * @returns {Promise<boolean>}
