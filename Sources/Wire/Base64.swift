@@ -9,7 +9,7 @@ package enum Base64 {
   /// Decodes the standard alphabet; padding may be left out, white space and line ends are skipped.
   /// - Returns: `nil` for any other character, a wrong length, or non-zero trailing bits.
   package static func decode(_ text: some StringProtocol) -> [UInt8]? {
-    var digits = text.utf8.filter { !($0 == 0x20 || (0x09...0x0D).contains($0)) }
+    var digits = Array(text.utf8).filter { !($0 == 0x20 || (0x09...0x0D).contains($0)) }
     var padding = 0
     while digits.last == UInt8(ascii: "="), padding < 2 {
       digits.removeLast()

@@ -25,8 +25,12 @@ package struct PushCredential: Hashable, Sendable, CustomStringConvertible {
 
   /// The value of a property without white space around it; `nil` when nothing is left.
   package func text(_ name: String) -> String? {
-    guard let text = self[name]?.trimmingCharacters(in: .whitespacesAndNewlines) else { return nil }
-    return text.isEmpty ? nil : text
+    guard let text = self[name] else { return nil }
+    // Foundation looks at every character of a key.
+    let ends = [text.utf8.first, text.utf8.last]
+    if ends.allSatisfy({ $0.map { (0x21...0x7E).contains($0) } ?? false }) { return text }
+    let trimmed = text.trimmingCharacters(in: .whitespacesAndNewlines)
+    return trimmed.isEmpty ? nil : trimmed
   }
 
   /// As ``text(_:)``, for a required property.
