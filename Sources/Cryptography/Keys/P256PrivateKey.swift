@@ -56,7 +56,7 @@ extension P256PrivateKey {
       DERReader.Tag.sequence, [0x02, 0x01, 0x01] + number + Self.namedCurve)
     guard scalar.count == 32, scalar.contains(where: { $0 != 0 }),
       scalar.lexicographicallyPrecedes(Self.order),
-      let handle = KeyHandle(privateDER: der), handle.isP256
+      let handle = KeysInUse.shared.handle(privateDER: der), handle.isP256
     else {
       throw CryptographyError(
         .malformed, "The private key is not a P-256 key of 32 bytes.")

@@ -20,7 +20,7 @@ package struct PrivateKey: Sendable {
   /// Parses PEM text, or its base 64 body alone.
   static func read(_ text: String) throws(CryptographyError) -> KeyHandle {
     let der: [UInt8]
-    if text.contains("-----BEGIN") {
+    if PEM.isArmoured(text) {
       let blocks = try PEM.blocks(in: text)
       guard let block = blocks.first(where: { $0.label.hasSuffix("PRIVATE KEY") }) else {
         let labels = blocks.map(\.label).joined(separator: ", ")
@@ -39,7 +39,7 @@ package struct PrivateKey: Sendable {
       }
       der = body
     }
-    guard let handle = KeyHandle(privateDER: der) else {
+    guard let handle = KeysInUse.shared.handle(privateDER: der) else {
       throw CryptographyError(
         .malformed, "The text decodes, but what it holds is not a private key.")
     }
