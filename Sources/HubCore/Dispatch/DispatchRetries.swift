@@ -223,10 +223,11 @@ struct DispatchRetries {
   /// When time alone will allow something new.
   /// - Parameter most: As of ``next(at:most:)``.
   func nextWake(after now: Date, most: (LaneKey) -> Int) -> Date? {
-    var wakes = [turns.nextWake(after: now)]
-    wakes += endedPauses.values.lazy.map(\.end).filter { $0 > now }
-    if let nextEnd, nextEnd > now, turns.areHeldBack(at: now, most: most) { wakes.append(nextEnd) }
-    return wakes.compactMap { $0 }.min()
+    var wake = EarliestMoment(after: now)
+    wake.add(turns.nextWake(after: now))
+    for pause in endedPauses.values { wake.add(pause.end) }
+    if let nextEnd, nextEnd > now, turns.areHeldBack(at: now, most: most) { wake.add(nextEnd) }
+    return wake.moment
   }
 }
 
@@ -282,6 +283,7 @@ struct RetryTurns {
       let room = min(room(for: lane), most(key))
       if room > 0 { rooms[key] = room }
     }
+    guard !rooms.isEmpty else { return nil }
     let neediest = lanes.filter { rooms[$0.key] != nil }.min { one, other in
       if one.value.held != other.value.held { return one.value.held < other.value.held }
       let (first, second) = (one.value.next ?? now, other.value.next ?? now)
@@ -334,6 +336,8 @@ struct RetryTurns {
 
   /// When a lane's next retries come due; those that are due wait for room, not for time.
   func nextWake(after now: Date) -> Date? {
-    lanes.values.lazy.compactMap(\.next).filter { $0 > now }.min()
+    var wake = EarliestMoment(after: now)
+    for lane in lanes.values { wake.add(lane.next) }
+    return wake.moment
   }
 }

@@ -485,8 +485,11 @@ struct DispatchSchedule {
 
   /// Whether what is read for the lane may soon be sent.
   private func moves(_ key: LaneKey, at now: Date) -> Bool {
-    guard let lane = lanes[key] else { return true }
-    return !lane.isResting(at: now) && !lane.isProbing
+    lanes[key].map { moves($0, at: now) } ?? true
+  }
+
+  private func moves(_ lane: DispatchLane, at now: Date) -> Bool {
+    !lane.isResting(at: now) && !lane.isProbing
       && !lane.isStalled(after: limits.stall, at: now)
       && pools[lane.pool]?.isResting(at: now) != true
   }
@@ -600,23 +603,24 @@ struct DispatchSchedule {
 
   /// When time alone will allow something new; `nil` when only events can.
   func nextWake(after now: Date) -> Date? {
-    var wakes: [Date] = []
-    for lane in lanes.values {
-      if let rest = lane.restsUntil { wakes.append(rest) }
-      if lane.isWaiting, lane.parts > 0 { wakes.append(lane.stalls(after: limits.stall)) }
-      if let end = lane.earliestEnd { wakes.append(end) }
+    var wake = EarliestMoment(after: now)
+    var closed: Set<LaneKey> = []
+    for (key, lane) in lanes {
+      wake.add(lane.restsUntil)
+      if lane.isWaiting, lane.parts > 0 { wake.add(lane.stalls(after: limits.stall)) }
+      wake.add(lane.earliestEnd)
+      if !moves(lane, at: now) { closed.insert(key) }
     }
-    for pool in pools.values {
-      if let rest = pool.restsUntil { wakes.append(rest) }
-    }
-    let closed = Set(lanes.keys.lazy.filter { !self.moves($0, at: now) })
+    for pool in pools.values { wake.add(pool.restsUntil) }
     if !closed.isEmpty {
-      for notification in hubs.values.lazy.flatMap(\.candidates) {
-        guard let entry = entries[notification], let lane = entry.flow.lane, closed.contains(lane)
-        else { continue }
-        wakes.append(entry.deadline)
+      for hub in hubs.values {
+        for notification in hub.candidates {
+          guard let entry = entries[notification], let lane = entry.flow.lane, closed.contains(lane)
+          else { continue }
+          wake.add(entry.deadline)
+        }
       }
     }
-    return wakes.filter { $0 > now }.min()
+    return wake.moment
   }
 }

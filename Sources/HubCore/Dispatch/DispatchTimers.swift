@@ -1,5 +1,18 @@
 import Foundation
 
+/// The earliest of the moments that lie ahead.
+struct EarliestMoment {
+  private let now: Date
+  private(set) var moment: Date?
+
+  init(after now: Date) { self.now = now }
+
+  mutating func add(_ other: Date?) {
+    guard let other, other > now else { return }
+    moment = moment.map { min($0, other) } ?? other
+  }
+}
+
 /// When to ask the store for scheduled notifications whose time has come.
 struct ReleaseTimer {
   /// `nil` when there are none. By the machine's clock.

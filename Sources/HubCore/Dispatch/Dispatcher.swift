@@ -432,16 +432,15 @@ package actor Dispatcher {
   /// - Parameter now: The moment that the last look was for: what has come due since then must not
   ///   fall between the two.
   private func setAlarm(after now: Date) {
-    var wakes = [
-      schedule.nextWake(after: now),
-      retries.nextWake(after: now) { schedule.retryRoom($0, at: now) },
-      credentials.due, claims.due, news.due,
-    ]
+    var earliest = EarliestMoment(after: now)
+    earliest.add(schedule.nextWake(after: now))
+    earliest.add(retries.nextWake(after: now) { schedule.retryRoom($0, at: now) })
+    for due in [credentials.due, claims.due, news.due] { earliest.add(due) }
     // A schedule follows the machine's clock.
     if let due = releases.due {
-      wakes.append(clock.steady().addingTimeInterval(due.timeIntervalSince(clock.now())))
+      earliest.add(clock.steady().addingTimeInterval(due.timeIntervalSince(clock.now())))
     }
-    let wake = wakes.compactMap { $0 }.filter { $0 > now }.min()
+    let wake = earliest.moment
     // A schedule's moment differs from look to look by what the clocks are read apart.
     if let wake, let alarm, abs(wake.timeIntervalSince(alarm.at)) < 0.001 { return }
     guard wake != nil || alarm != nil else { return }
