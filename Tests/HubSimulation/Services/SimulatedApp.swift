@@ -85,9 +85,9 @@ package struct SimulatedApp: Sendable {
   /// The keys of all apps, made once for the process: making them takes longer than many a life. At
   /// 0 stands what no service knows.
   fileprivate struct Keys: Sendable {
-    let apns: [(pem: String, known: P256PublicKey)]
-    let google: [(pem: String, known: RSAPublicKey)]
-    let pairs: [(publicText: String, privateText: String)]
+    let apns: [(pem: String, key: P256PrivateKey, known: P256PublicKey)]
+    let google: [(pem: String, key: RSAPrivateKey, known: RSAPublicKey)]
+    let pairs: [(publicText: String, privateText: String, key: P256PrivateKey)]
 
     static let all: Keys = {
       // Impossible, but for a library that makes no keys at all: nothing could be lived then.
@@ -95,20 +95,46 @@ package struct SimulatedApp: Sendable {
     }()
 
     init() throws {
-      apns = try (0..<2).map { _ in
-        let key = try P256PrivateKey()
-        return (try key.pem(), try key.publicKey())
+      // Read again from the text that credentials have: what is in use is not read once more.
+      apns = try (4...5).map { (number: UInt8) in
+        let pem = try P256PrivateKey(scalar: [UInt8](repeating: number, count: 32)).pem()
+        let key = try P256PrivateKey(pem: pem)
+        return (pem, key, try key.publicKey())
       }
-      google = try (0..<2).map { _ in
-        let key = try RSAPrivateKey()
-        return (try key.pem(), try key.publicKey())
+      google = try Self.small.map { text in
+        let pem = try RSAPrivateKey(pem: text).pem()
+        let key = try RSAPrivateKey(pem: pem)
+        return (pem, key, try key.publicKey())
       }
       // A sender is known by its key, so the keys are the same in each process.
       pairs = try (1...3).map { (number: UInt8) in
         let key = try P256PrivateKey(scalar: [UInt8](repeating: number, count: 32))
-        return (Base64URL.encode(try key.publicKey().point), Base64URL.encode(try key.scalar()))
+        return (
+          Base64URL.encode(try key.publicKey().point), Base64URL.encode(try key.scalar()), key
+        )
       }
     }
+
+    /// Keys of 512 bits, which protect nothing: to sign with one of 2048 takes longer than a tenth of
+    /// a life.
+    private static let small = [
+      """
+      MIIBUwIBADANBgkqhkiG9w0BAQEFAASCAT0wggE5AgEAAkEAsdHzA5YWoqCZg7OTJAkWkfWMtKNcfPZtSdAOGvCh
+      IrjJ+Z2lS1K+4tX5TuUbUcIVLRlwGteyuITsFn8XbLEilQIDAQABAkB8uKR5nHkN4hUqwfZvbQxuncruHDLP10w6
+      XHq4PJTYs5YI2Ax+TSWrv3iELr8J/35vQDLbRuMqqKHB91/QGi0BAiEA4NUlTZ/df4ATr+aWradx4wwO1M9bRbVu
+      azWgibI5xcECIQDKeGzt5EnKi1XekdFb/XKPnvDrunWoIbyE86R2X7/Z1QIgYeqyKlJbZvHioRLtwIdSRC22L9x2
+      xa80faCHYDCslIECIBBqx1pawmj791B+vl0ZJerjVmGm0td5NNIK93DpvqKpAiBtIrY8T3fYFvdBytbH+Y36mGDT
+      LqnncdC3jiHa1OdewA==
+      """,
+      """
+      MIIBVQIBADANBgkqhkiG9w0BAQEFAASCAT8wggE7AgEAAkEAp9Q5Vlz6L8BkSPHJlZ/qkmdF9dFn2wwa7NxcqCV9
+      BBWklDpiXvasoRnELEBbaZwP9xQgAQjgrRTpQtHQXUq3+wIDAQABAkA0TrbYLf5kJ6iZ+5ICqmbn3nw1k2C1Kt6x
+      eDUAyz5dqQf+vrJQp+0+UDiOxkQPGsNsoDntWqatn6AsoQpOIlJRAiEA0LNbsaXzalbW6hHMgJxNvAZowCbwaCWC
+      8C+H30eP+i0CIQDN3YcFWpxdKG26qHEP2YclZmjEUnSp2y/Xe8yZfT6bxwIhAMSlu+iQLeQtHyQ+0Sr+HGDmyR0F
+      k9EOR2p53tUMYSWhAiBew5LbzBIeb/XS7qbc/O1RMgsYFDzP0636K2rLXPPtEQIhAMm3Xa18eTbFtSd04n4WOiKT
+      eGNfm/u56WtqmJMVQO3L
+      """,
+    ]
   }
 }
 
