@@ -9,41 +9,56 @@ struct EventQueue {
     let run: () -> Void
   }
 
-  private var heap: [Event] = []
+  /// What the heap moves: the event itself stays where it is, as it has a closure to count.
+  private struct Entry {
+    let at: Int64
+    let number: Int
+    let slot: Int
 
-  var isEmpty: Bool { heap.isEmpty }
-  var first: Event? { heap.first }
-
-  private static func precedes(_ one: Event, _ other: Event) -> Bool {
-    one.at != other.at ? one.at < other.at : one.number < other.number
+    func precedes(_ other: Entry) -> Bool {
+      at != other.at ? at < other.at : number < other.number
+    }
   }
 
+  private var heap: [Entry] = []
+  private var slots: [Event?] = []
+  private var freeSlots: [Int] = []
+
+  /// When the first event is due; `nil` when there is none.
+  var due: Int64? { heap.first?.at }
+
   mutating func insert(_ event: Event) {
-    heap.append(event)
-    var index = heap.count - 1
+    let slot = freeSlots.popLast() ?? slots.count
+    if slot == slots.count { slots.append(event) } else { slots[slot] = event }
+    let entry = Entry(at: event.at, number: event.number, slot: slot)
+    var index = heap.count
+    heap.append(entry)
     while index > 0 {
       let parent = (index - 1) / 2
-      guard Self.precedes(event, heap[parent]) else { break }
+      guard entry.precedes(heap[parent]) else { break }
       heap[index] = heap[parent]
       index = parent
     }
-    heap[index] = event
+    heap[index] = entry
   }
 
-  mutating func removeFirst() -> Event {
-    let first = heap[0]
-    let last = heap.removeLast()
-    guard !heap.isEmpty else { return first }
+  mutating func removeFirst() -> Event? {
+    guard let first = heap.first, let last = heap.popLast() else { return nil }
+    defer {
+      slots[first.slot] = nil
+      freeSlots.append(first.slot)
+    }
+    guard !heap.isEmpty else { return slots[first.slot] }
     var index = 0
     while true {
       var child = 2 * index + 1
       guard child < heap.count else { break }
-      if child + 1 < heap.count, Self.precedes(heap[child + 1], heap[child]) { child += 1 }
-      guard Self.precedes(heap[child], last) else { break }
+      if child + 1 < heap.count, heap[child + 1].precedes(heap[child]) { child += 1 }
+      guard heap[child].precedes(last) else { break }
       heap[index] = heap[child]
       index = child
     }
     heap[index] = last
-    return first
+    return slots[first.slot]
   }
 }

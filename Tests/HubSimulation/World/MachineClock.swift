@@ -8,10 +8,10 @@ package final class MachineClock: @unchecked Sendable {  // owner: the world's t
   /// Seconds gained in a second.
   private let drift: Double
   /// The sum of all steps of the time of day, in seconds.
-  private var offset: Double
-  private var suspendedAt: Int64?
+  @exclusivity(unchecked) private var offset: Double
+  @exclusivity(unchecked) private var suspendedAt: Int64?
   /// Total time that the machine has been suspended, in nanoseconds.
-  private var lost: Int64 = 0
+  @exclusivity(unchecked) private var lost: Int64 = 0
 
   package init(_ world: World, drift: Double = 0, offset: Double = 0) {
     self.world = world

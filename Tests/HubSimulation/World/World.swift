@@ -9,6 +9,9 @@ package typealias ProcessID = Int
 /// the next is drawn; only when none is does the next event fire, and time moves to it. A job
 /// belongs to the place whose code made it ready, and that is the place of the job or event that ran
 /// then: so no code of one place may resume another's task but by an event (``after(_:at:_:)``).
+///
+/// What every step reads and writes goes without Swift's check that two accesses do not overlap, which
+/// took as long as the steps themselves.
 package final class World: @unchecked Sendable {  // owner: the one thread of the simulator
   package static let clients: ProcessID = -1
   /// Lines about the database stand in the history under this number; no code runs there.
@@ -44,13 +47,13 @@ package final class World: @unchecked Sendable {  // owner: the one thread of th
   }
 
   /// True time since the life began, in nanoseconds.
-  package private(set) var now: Int64 = 0
-  package private(set) var steps = 0
-  package private(set) var current = World.clients
+  @exclusivity(unchecked) package private(set) var now: Int64 = 0
+  @exclusivity(unchecked) package private(set) var steps = 0
+  @exclusivity(unchecked) package private(set) var current = World.clients
   /// Over everything that happened, in its order.
-  package private(set) var digest: UInt64 = 0xCBF2_9CE4_8422_2325
+  @exclusivity(unchecked) package private(set) var digest: UInt64 = 0xCBF2_9CE4_8422_2325
   /// The life is over: waits end with an error, and tasks that are left run to their end.
-  package private(set) var isClosing = false
+  @exclusivity(unchecked) package private(set) var isClosing = false
   package private(set) var trips: [Trip] = []
   /// Lines of the time line; kept only if ``isTelling``.
   package private(set) var history: [(at: Int64, place: ProcessID, line: String)] = []
@@ -59,17 +62,17 @@ package final class World: @unchecked Sendable {  // owner: the one thread of th
   package private(set) var trail: [(digest: UInt64, told: Int)] = []
 
   private let order: Order
-  private var draw: RandomStream
-  private var ready: [Ready] = []
-  private var readyCount = 0
-  private var starved: (number: Int, until: Int)?
-  private var events = EventQueue()
-  private var eventCount = 0
-  private var parked: [ProcessID: [Ready]] = [:]
+  @exclusivity(unchecked) private var draw: RandomStream
+  @exclusivity(unchecked) private var ready: [Ready] = []
+  @exclusivity(unchecked) private var readyCount = 0
+  @exclusivity(unchecked) private var starved: (number: Int, until: Int)?
+  @exclusivity(unchecked) private var events = EventQueue()
+  @exclusivity(unchecked) private var eventCount = 0
+  @exclusivity(unchecked) private var parked: [ProcessID: [Ready]] = [:]
   private var sleepers:
     [Int: (place: ProcessID, continuation: CheckedContinuation<Void, any Error>)] =
       [:]
-  private var stepsThisSecond = 0
+  @exclusivity(unchecked) private var stepsThisSecond = 0
 
   /// More in one second of virtual time is a life that does not end.
   private static let mostSteps = 200_000
@@ -159,8 +162,10 @@ package final class World: @unchecked Sendable {  // owner: the one thread of th
   package func run(until end: Double) throws {
     let end = Int64(end * 1e9)
     while true {
-      if let next = events.first, next.at <= now || ready.isEmpty && next.at <= end || isClosing {
-        fire(events.removeFirst())
+      if let due = events.due, due <= now || ready.isEmpty && due <= end || isClosing,
+        let event = events.removeFirst()
+      {
+        fire(event)
       } else if !ready.isEmpty {
         runNextJob()
       } else {
