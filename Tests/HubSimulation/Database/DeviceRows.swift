@@ -39,7 +39,8 @@ package struct RegistrationRow: NumberedRow {
   package var confirmed: Int64
   /// The commit since which another one has its handle, if ever.
   package var sharedSince: Int64?
-  /// Of the draft.
+  /// In the form of ``TargetPage/handles``; this and what follows is derived from the draft.
+  private(set) var handle: String
   private(set) var device: PushDevice
   private(set) var tags: [String] = []
   private(set) var tagSet: Set<Tag> = []
@@ -56,6 +57,7 @@ package struct RegistrationRow: NumberedRow {
     isClients = installation == 0
     confirmedAt = at.stored
     (written, confirmed) = (commit, commit)
+    handle = draft.channel.stored
     device = PushDevice(hub: hub, platform: draft.platform, handle: draft.channel.handle)
     derive()
   }
@@ -72,13 +74,12 @@ package struct RegistrationRow: NumberedRow {
   }
 
   private mutating func derive() {
+    handle = draft.channel.stored
     device = PushDevice(hub: hub, platform: draft.platform, handle: draft.channel.handle)
     tags = draft.tags.map(\.folded)
     tagSet = Set(draft.tags)
   }
 
-  /// In the form of ``TargetPage/handles``.
-  var handle: String { draft.channel.stored }
   var isNative: Bool { draft.kind == .native }
 
   func id(_ coding: RegistrationIDCoding) -> String { publicID ?? coding.id(of: number, hub: hub) }

@@ -8,10 +8,18 @@ import Synchronization
 /// It follows the engine for several nodes: devices stand in slots, an audience is read in parts,
 /// and what a node does is checked against the owner and epoch of its part.
 package final class SimulatedDatabase: Sendable {
+  /// A state in a box: it has many tables to count, and is read far more often than written.
+  private final class Snapshot: Sendable {
+    let state: State
+    init(_ state: State) { self.state = state }
+  }
+
   private struct Contents {
-    var state: State
-    /// The states before the last commits, the oldest first.
-    var past: [State] = []
+    var now: Snapshot
+    /// Those before the last commits, the oldest first.
+    var past: [Snapshot] = []
+
+    init(_ state: State) { now = Snapshot(state) }
   }
 
   /// The number of commits that ``goBack(commits:)`` can undo.
@@ -28,27 +36,33 @@ package final class SimulatedDatabase: Sendable {
   ///   - narrowLimit: The largest audience that is not divided among nodes.
   ///   - now: The database's clock, which may be set by any amount.
   package init(slots: Int = 4, narrowLimit: Int = 1_000, now: @escaping @Sendable () -> Date) {
-    contents = Mutex(Contents(state: State(slots: slots, narrowLimit: narrowLimit)))
+    contents = Mutex(Contents(State(slots: slots, narrowLimit: narrowLimit)))
     self.now = now
   }
 
   /// The current state.
-  package var state: State { contents.withLock { $0.state } }
+  package var state: State { contents.withLock { $0.now }.state }
+
+  /// Reads the current state.
+  package func read<Value>(_ body: (State) throws -> Value) rethrows -> Value {
+    let snapshot = contents.withLock { $0.now }
+    return try body(snapshot.state)
+  }
 
   /// Runs a transaction; nothing is written when `body` throws.
   package func transaction<Value: Sendable>(_ body: (inout State) throws -> Value) throws -> Value {
     try contents.withLock { contents in
-      var next = contents.state
+      var next = contents.now.state
       next.commit += 1
       do {
         let value = try body(&next)
-        contents.past.append(contents.state)
+        contents.past.append(contents.now)
         if contents.past.count >= 2 * Self.pastLimit { contents.past.removeFirst(Self.pastLimit) }
-        contents.state = next
+        contents.now = Snapshot(next)
         return value
       } catch {
         // A number that was given out is not given out again.
-        contents.state.sequences = next.sequences
+        contents.now = Snapshot(contents.now.state.with(next.sequences))
         throw error
       }
     }
@@ -60,9 +74,8 @@ package final class SimulatedDatabase: Sendable {
     contents.withLock { contents in
       let count = min(commits, contents.past.count, Self.pastLimit)
       guard count > 0 else { return }
-      let sequences = contents.state.sequences
-      contents.state = contents.past[contents.past.count - count]
-      contents.state.sequences = sequences
+      let sequences = contents.now.state.sequences
+      contents.now = Snapshot(contents.past[contents.past.count - count].state.with(sequences))
       contents.past.removeLast(count)
     }
   }
@@ -72,14 +85,20 @@ package final class SimulatedDatabase: Sendable {
   ///   node that opens it lets what was written before count as old there.
   package func restore(_ copy: State, isElsewhere: Bool) {
     contents.withLock { contents in
-      contents.past = []
-      contents.state = copy
-      if isElsewhere { contents.state.adopt(at: copy.commit / 2) }
+      var copy = copy
+      if isElsewhere { copy.adopt(at: copy.commit / 2) }
+      contents = Contents(copy)
     }
   }
 }
 
 extension SimulatedDatabase.State {
+  fileprivate func with(_ sequences: SimulatedDatabase.Sequences) -> Self {
+    var state = self
+    state.sequences = sequences
+    return state
+  }
+
   /// No number of a commit lies ahead.
   fileprivate mutating func adopt(at commit: Int64) {
     self.commit = commit

@@ -13,10 +13,9 @@ extension SimulatedStore {
       let acceptance = query.notification.flatMap {
         state.notification($0, hub: query.hub)?.acceptance
       }
-      let rows = Array(
-        state.registrations.after(after).lazy.filter {
-          query.reaches($0) && query.reads($0, acceptance, slots: state.slots)
-        }.prefix(limit + 1))
+      let rows = state.registrations.first(limit + 1, after: after) {
+        query.reaches($0) && query.reads($0, acceptance, slots: state.slots)
+      }
       var page = page(of: Array(rows.prefix(limit)), state)
       if rows.count > limit { page.next = rows[limit - 1].number }
       // Those of a slot came to share a handle after the acceptance, if at all: others that have it

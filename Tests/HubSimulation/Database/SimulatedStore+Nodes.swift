@@ -189,7 +189,7 @@ extension SimulatedDatabase.State {
     let living = nodes.filter { !$0.isDead }
     news.words = living.filter { $0.number != node }.flatMap(\.words)
     news.nodes = living.count
-    news.aborted = notifications.active.filter { row in
+    news.aborted = notifications.active { row in
       row.record.abortedAt != nil && row.record.endedAt == nil
         && row.parts.contains { $0.isOpen(at: node) }
     }.map(\.record.id)

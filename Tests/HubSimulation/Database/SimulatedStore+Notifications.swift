@@ -85,7 +85,7 @@ extension SimulatedStore {
 
   package func nextSchedule() async throws -> Date? {
     try await read { state in
-      state.notifications.active.lazy.filter { $0.record.state == .scheduled }
+      state.notifications.active { $0.record.state == .scheduled }
         .compactMap(\.record.scheduledFor).min()
     }
   }
@@ -93,7 +93,7 @@ extension SimulatedStore {
   package func releaseSchedules(asOf now: Date, limit: Int) async throws -> FoundNotifications {
     let (node, steady) = (livingID, isSettled ? clock.steady() : NotificationRecord.unknownRelease)
     return try await write(ifUnclear: .again) { state in
-      let due = state.notifications.active.filter { row in
+      let due = state.notifications.active { row in
         row.record.state == .scheduled && row.record.scheduledFor.map { $0 <= now } ?? false
       }.sorted {
         ($0.record.scheduledFor ?? now, $0.number) < ($1.record.scheduledFor ?? now, $1.number)

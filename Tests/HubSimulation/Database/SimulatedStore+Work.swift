@@ -7,7 +7,7 @@ import Synchronization
 extension SimulatedStore {
   package func unfinishedNotifications() async throws -> FoundNotifications {
     try await read { state in
-      FoundNotifications(state.notifications.active.filter(\.isOpen).map { $0.shown() })
+      FoundNotifications(state.notifications.active(where: \.isOpen).map { $0.shown() })
     }
   }
 
@@ -78,7 +78,7 @@ extension SimulatedStore {
   package func releaseWork(beside known: Set<WorkID>) async throws {
     guard let node = owner else { return }
     try await write(ifUnclear: .again) { state in
-      for row in state.notifications.active where row.isOpen {
+      for row in state.notifications.active(where: \.isOpen) {
         let forgotten = row.forgotten(by: node, beside: known)
         guard !forgotten.isEmpty else { continue }
         state.notifications.change(row.number) { row in
@@ -231,7 +231,7 @@ extension SimulatedDatabase.State {
       return !isAlive(owner)
     }
     var left = limit
-    for row in notifications.active where row.isOpen && left > 0 {
+    for row in notifications.active(where: \.isOpen) where left > 0 {
       let own = row.parts.count { $0.isOpen(at: node) && $0.epoch > 0 && !isLost($0) }
       let free = row.parts.indices.filter { !row.parts[$0].isDone && isFree(row.parts[$0]) }
         .sorted { mixed(row.parts[$0].part, node) < mixed(row.parts[$1].part, node) }
@@ -251,10 +251,11 @@ extension SimulatedDatabase.State {
   /// Dates notifications that were accepted by a node without a settled clock: they count from
   /// their first claim.
   fileprivate mutating func date(_ claim: Int64, _ steady: Date) {
-    for row in notifications.active
-    where row.record.steadyRelease == NotificationRecord.unknownRelease
-      && row.parts.contains(where: { $0.claim == claim })
-    {
+    let undated = notifications.active { row in
+      row.record.steadyRelease == NotificationRecord.unknownRelease
+        && row.parts.contains { $0.claim == claim }
+    }
+    for row in undated {
       notifications.change(row.number) { $0.record.steadyRelease = steady }
     }
   }
@@ -262,7 +263,7 @@ extension SimulatedDatabase.State {
   /// The parts that a claim has taken, as one record each, the oldest notification first.
   fileprivate func parts(of claim: Int64, at node: Int64) -> FoundNotifications {
     FoundNotifications(
-      notifications.active.flatMap { row in
+      notifications.active { $0.parts.contains { $0.claim == claim } }.flatMap { row in
         row.parts.filter { $0.claim == claim && $0.owner == node }.map { part in
           var record = row.record(of: part.part)
           record.lease = part.lease
@@ -273,7 +274,7 @@ extension SimulatedDatabase.State {
 
   /// Retries of the work that a node has, in the order of their numbers.
   fileprivate func retries(of lane: LaneKey? = nil, at node: Int64?) -> [WaitingRetry] {
-    notifications.active.filter { lane == nil || $0.record.hub == lane?.hub }.flatMap { row in
+    notifications.active { lane == nil || $0.record.hub == lane?.hub }.flatMap { row in
       row.parts.filter { node != nil && $0.isOpen(at: node) }.flatMap { part in
         part.retries.values.filter { lane == nil || $0.platform == lane?.platform }
           .sorted { $0.registration < $1.registration }

@@ -75,7 +75,7 @@ package final class SimulatedStore: HubStore {
     let call = SimulatedCall(name: name, isWrite: false, unclear: .again)
     let answer = Answer<Value>()
     try await carry(call) { [database] in
-      answer.value = try body(database.state)
+      answer.value = try database.read(body)
       return false
     }
     return try answer.get()

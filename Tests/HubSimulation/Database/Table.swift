@@ -69,7 +69,34 @@ package struct Table<Row: NumberedRow>: Sendable {
     activeNumbers = rest.lazy.filter(\.isActive).map(\.number)
   }
 
-  package var active: [Row] { activeNumbers.compactMap { self[number: $0] } }
+  package var active: [Row] { active { _ in true } }
+
+  package func active(where isMeant: (Row) -> Bool) -> [Row] {
+    var rows: [Row] = []
+    for number in activeNumbers {
+      let (place, isThere) = numbers.place(of: number)
+      if isThere, isMeant(boxes[place].row) { rows.append(boxes[place].row) }
+    }
+    return rows
+  }
+
+  /// What holds a row: another object once the row is written.
+  package func version(of number: Int64) -> AnyObject? {
+    let (place, isThere) = numbers.place(of: number)
+    return isThere ? boxes[place] : nil
+  }
+
+  /// The first rows after a number that are meant.
+  package func first(
+    _ limit: Int, after number: Int64, where isMeant: (Row) -> Bool
+  ) -> [Row] {
+    var rows: [Row] = []
+    for place in after(number).indices where isMeant(boxes[place].row) {
+      if rows.count >= limit { break }
+      rows.append(boxes[place].row)
+    }
+    return rows
+  }
 
   /// The rows after a number.
   package func after(_ number: Int64) -> SubSequence {
@@ -81,6 +108,35 @@ extension Table: RandomAccessCollection {
   package var startIndex: Int { 0 }
   package var endIndex: Int { boxes.count }
   package subscript(index: Int) -> Row { boxes[index].row }
+}
+
+/// As a collection has them; these copy no row that is not meant, and a row has much to count.
+extension Table {
+  package func filter(_ isMeant: (Row) throws -> Bool) rethrows -> [Row] {
+    var rows: [Row] = []
+    for box in boxes where try isMeant(box.row) { rows.append(box.row) }
+    return rows
+  }
+
+  package func contains(where isMeant: (Row) throws -> Bool) rethrows -> Bool {
+    for box in boxes where try isMeant(box.row) { return true }
+    return false
+  }
+
+  package func first(where isMeant: (Row) throws -> Bool) rethrows -> Row? {
+    for box in boxes where try isMeant(box.row) { return box.row }
+    return nil
+  }
+
+  package func count(where isMeant: (Row) throws -> Bool) rethrows -> Int {
+    var count = 0
+    for box in boxes where try isMeant(box.row) { count += 1 }
+    return count
+  }
+
+  package func allSatisfy(_ isMeant: (Row) throws -> Bool) rethrows -> Bool {
+    try !contains { try !isMeant($0) }
+  }
 }
 
 /// Returns one page of a list, and the position after which the next page begins.

@@ -352,7 +352,7 @@ extension Life {
       guard reply.isValue else { return }
       note("\(line[0]) is aborted")
       ledger.sends[line[0]]?.abortedAt = world.seconds
-      let isOpen = database.state.notifications.active.contains { $0.record.id == id }
+      let isOpen = !database.state.notifications.active { $0.record.id == id }.isEmpty
       if isOpen { observations.openAborts.insert(line[0]) }
     }
   }

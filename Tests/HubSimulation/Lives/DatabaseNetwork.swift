@@ -25,8 +25,33 @@ package final class DatabaseNetwork: @unchecked Sendable {  // owner: the world'
   private var losses: (until: Double, thousandths: Int) = (0, 0)
   private var refusal: (until: Double, error: StoreError)?
   private var traps: [Trap] = []
-  /// The calls that each place waits for, by name.
-  private(set) var underWay: [ProcessID: [String: Int]] = [:]
+  /// A call as plans name it, and what each place has made of it.
+  private final class Call {
+    /// Without the labels.
+    let name: String
+    /// Of the stream of its random values.
+    let key: UInt64
+    private(set) var underWay: [ProcessID: Int] = [:]
+    private var made: [ProcessID: UInt64] = [:]
+
+    init(_ name: String) {
+      self.name = name
+      key = UInt64(keyOf: name)
+    }
+
+    /// - Returns: Its number among those of its place.
+    func begin(at place: ProcessID) -> UInt64 {
+      underWay[place, default: 0] += 1
+      made[place, default: 0] += 1
+      return made[place, default: 0] &+ UInt64(place) << 32
+    }
+
+    func end(at place: ProcessID) { underWay[place, default: 0] -= 1 }
+  }
+
+  private var kinds: [Call] = []
+  /// By the name of the function, with its labels.
+  private var calls: [String: Call] = [:]
   /// Hears of each writing call that the database has done.
   var hasCommitted: (String, ProcessLink) -> Void = { _, _ in }
   /// Hears of each trap that was sprung: its line in the plan, the place, and the call.
@@ -83,6 +108,32 @@ package final class DatabaseNetwork: @unchecked Sendable {  // owner: the world'
     world.seconds < awayUntil || world.seconds < (cuts[machine]?.until ?? 0)
   }
 
+  // MARK: Calls under way
+
+  /// The names of the calls that a place waits for, in order.
+  func waiting(at place: ProcessID) -> [String] {
+    kinds.filter { $0.underWay[place, default: 0] > 0 }.map(\.name).sorted()
+  }
+
+  /// The number of the calls that a place waits for.
+  func callCount(of place: ProcessID) -> Int {
+    kinds.reduce(0) { $0 + $1.underWay[place, default: 0] }
+  }
+
+  private func kind(of call: SimulatedCall) -> Call {
+    if let known = calls[call.name] { return known }
+    // Functions that differ in their labels only are one call.
+    let base = StoreCalls.base(call.name)
+    if let known = kinds.first(where: { $0.name == base }) {
+      calls[call.name] = known
+      return known
+    }
+    let kind = Call(base)
+    kinds.append(kind)
+    calls[call.name] = kind
+    return kind
+  }
+
   // MARK: One call
 
   /// The end of one try.
@@ -97,10 +148,10 @@ package final class DatabaseNetwork: @unchecked Sendable {  // owner: the world'
     _ call: SimulatedCall, of link: ProcessLink, until deadline: Double,
     _ transaction: @escaping Transaction
   ) async -> Delivery {
-    let name = StoreCalls.base(call.name)
-    underWay[link.place, default: [:]][name, default: 0] += 1
-    defer { underWay[link.place]?[name]? -= 1 }
-    var draw = RandomStream(seed, UInt64(keyOf: name), UInt64(link.machine), link.occasion(name))
+    let kind = kind(of: call)
+    let (name, occasion) = (kind.name, kind.begin(at: link.place))
+    defer { kind.end(at: link.place) }
+    var draw = RandomStream(seed, kind.key, UInt64(link.machine), occasion)
     let (there, back) = (travelTime(&draw), travelTime(&draw))
     let isLost = losses.until > world.seconds && draw.below(1_000) < losses.thousandths
     let trap = springTrap(link.machine, name)
@@ -202,7 +253,6 @@ package final class ProcessLink: DatabaseLink, @unchecked Sendable {  // owner: 
   var isDead = false
   private let network: DatabaseNetwork
   private let world: World
-  private var occasions: [String: UInt64] = [:]
   fileprivate var draw: RandomStream
 
   init(_ network: DatabaseNetwork, _ world: World, place: ProcessID, machine: Int, seed: UInt64) {
@@ -211,12 +261,6 @@ package final class ProcessLink: DatabaseLink, @unchecked Sendable {  // owner: 
     self.place = place
     self.machine = machine
     draw = RandomStream(seed, UInt64(keyOf: "link"), UInt64(place))
-  }
-
-  /// Returns the number of earlier calls of this name, and counts this one.
-  fileprivate func occasion(_ name: String) -> UInt64 {
-    occasions[name, default: 0] += 1
-    return occasions[name]! &+ UInt64(place) << 32
   }
 
   package func carry(

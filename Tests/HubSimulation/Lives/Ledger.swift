@@ -173,13 +173,17 @@ enum Names {
 
   /// The last digits of a handle, for readers.
   static func short(_ handle: String) -> String {
-    String(handle.prefix { $0 != "\n" }.suffix(4))
+    String(decoding: handle.utf8.prefix { $0 != UInt8(ascii: "\n") }.suffix(4), as: UTF8.self)
   }
+
+  private static let word = Array("line ".utf8)
 
   /// The line of the plan that a message names: `line 17`.
   static func line(in body: [UInt8]) -> Int? {
-    guard let start = body.firstRange(of: Array("line ".utf8)) else { return nil }
-    let digits = body[start.upperBound...].prefix { (0x30...0x39).contains($0) }
+    // Not `firstRange(of:)`, which takes longer than what is done with the line.
+    let start = body.indices.first { body[$0] == word[0] && body[$0...].starts(with: word) }
+    guard let start else { return nil }
+    let digits = body[(start + word.count)...].prefix { (0x30...0x39).contains($0) }
     return Int(String(decoding: digits, as: UTF8.self))
   }
 

@@ -234,8 +234,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
 
   /// Remembers what a fault met.
   private func count(_ act: Act, at process: NodeProcess?) {
-    let waiting = process.flatMap { network.underWay[$0.place] } ?? [:]
-    let calls = waiting.filter { $0.value > 0 }.keys.sorted()
+    let calls = process.map { network.waiting(at: $0.place) } ?? []
     for call in calls.isEmpty ? ["nothing"] : calls {
       strikes[act, default: [:]][call, default: 0] += 1
     }

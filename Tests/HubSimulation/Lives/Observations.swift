@@ -44,6 +44,8 @@ struct Observations {
   var numbers: [Int: [Int64]] = [:]
   /// Those that are not finished, by number.
   var open: [Int64] = []
+  /// What held their rows when they were last looked at: one that was not written since is as it was.
+  var seenVersions: [Int64: AnyObject] = [:]
   var lastNumber: Int64 = 0
   /// The pushes to a handle for a line of the plan, with the number of each.
   var pushes: [PushKey: [String: Int]] = [:]
@@ -162,6 +164,7 @@ struct Observations {
     // Numbers are given out again.
     for line in numbers.keys { numbers[line]?.removeAll { notifications[$0] == nil } }
     open = state.notifications.filter { !$0.record.state.isFinal }.map(\.number)
+    seenVersions = [:]
     idle = [:]
   }
 }
@@ -174,7 +177,7 @@ extension SimulatedDatabase.State {
     of record: NotificationRecord, among rows: [RegistrationRow]? = nil
   ) -> [RegistrationRow] {
     let query = record.audience
-    return (rows ?? Array(registrations)).filter { row in
+    let isMember = { (row: RegistrationRow) in
       guard row.hub == query.hub else { return false }
       let isMeant =
         switch query.kind {
@@ -184,5 +187,6 @@ extension SimulatedDatabase.State {
       guard isMeant, let expression = query.expression else { return isMeant }
       return expression.matches(row.tagSet)
     }
+    return rows?.filter(isMember) ?? registrations.filter(isMember)
   }
 }

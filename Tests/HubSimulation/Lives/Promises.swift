@@ -46,8 +46,14 @@ extension Life {
   private func look(at state: SimulatedDatabase.State) {
     var open: [Int64] = []
     for number in observations.open {
+      guard let version = state.notifications.version(of: number) else { continue }
+      if observations.seenVersions[number] === version {
+        open.append(number)
+        continue
+      }
       guard let row = state.notifications[number: number] else { continue }
       look(at: row, state)
+      observations.seenVersions[number] = row.record.state.isFinal ? nil : version
       if !row.record.state.isFinal { open.append(number) }
     }
     observations.open = open
@@ -227,7 +233,7 @@ extension Life {
       }
       let isQuiet =
         clientsUnderWay == 0
-        && state.notifications.active.allSatisfy { $0.record.state == .scheduled }
+        && state.notifications.active { $0.record.state != .scheduled }.isEmpty
       observations.quietSince = isQuiet ? observations.quietSince ?? world.seconds : nil
       watch()
     }
@@ -332,7 +338,7 @@ extension Life {
         guard !world.isClosing, isAble(process, for: calm) else { return }
         let parts = database.state.notifications.active.flatMap(\.parts).filter { !$0.isDone }
         let timers = world.sleeperCount(of: process.place)
-        let calls = network.underWay[process.place]?.values.reduce(0, +) ?? 0
+        let calls = network.callCount(of: process.place)
         let sending = held.lanes.reduce(0) { $0 + $1.inFlight }
         let asked = requests.values.count { $0.place == process.place }
         let waiting = held.lanes.map(\.waiting).max() ?? 0
