@@ -18,7 +18,8 @@ package struct CompactJWS: Sendable {
   /// Parses a token: three parts of strict base 64 URL, the first two JSON objects.
   /// - Throws: ``CryptographyError`` (malformed), which names the malformed part.
   package init(_ text: String) throws(CryptographyError) {
-    let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+    let parts = text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+      .map { Substring($0) }
     guard parts.count == 3 else {
       throw CryptographyError(.malformed, "The token has \(parts.count) parts, not three.")
     }

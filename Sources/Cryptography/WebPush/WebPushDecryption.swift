@@ -34,7 +34,9 @@ package enum WebPushDecryption {
     guard try agreement.writeSecret(with: sender, to: derivation.secret) else {
       throw CryptographyError(.malformed, "The sender's key is no point of the curve P-256.")
     }
-    derivation.setInfo(recipient: try key.publicKey().point, sender: sender)
+    var point = [UInt8](repeating: 0, count: P256Agreement.pointCount)
+    try agreement.writePoint(to: &point)
+    derivation.setInfo(recipient: point, sender: sender)
     try derivation.run(authentication: secret, salt: body)
     var plaintext: [UInt8]
     do throws(CryptographyError) {

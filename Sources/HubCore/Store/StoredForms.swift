@@ -25,10 +25,11 @@ extension PushChannel {
 
   /// Reads ``stored`` back.
   package init(stored: String, platform: PushPlatform) {
+    self = .handle(stored)
+    guard platform == .browser else { return }
     let parts = stored.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
-    self =
-      platform == .browser && parts.count == 3
-      ? .subscription(endpoint: parts[0], p256dh: parts[1], auth: parts[2]) : .handle(stored)
+    guard parts.count == 3 else { return }
+    self = .subscription(endpoint: parts[0], p256dh: parts[1], auth: parts[2])
   }
 }
 
