@@ -331,7 +331,9 @@ struct DispatchSchedule {
   /// Lanes that have failed, by a refusal or an outage, and have not recovered, and those whose
   /// credential rests for long; in order.
   func lanesInTrouble(at now: Date) -> [LaneKey] {
-    lanes.filter { $0.value.mustProbe || restsLong($0.value, at: now) }.map(\.key).sorted()
+    var found: [LaneKey] = []
+    for (key, lane) in lanes where lane.mustProbe || restsLong(lane, at: now) { found.append(key) }
+    return found.sorted()
   }
 
   private func restsLong(_ lane: DispatchLane, at now: Date) -> Bool {
@@ -410,7 +412,8 @@ struct DispatchSchedule {
 
   /// Asks for pages as long as there is memory for them.
   private mutating func read(at now: Date, _ actions: inout [Action]) {
-    var turns = hubs.filter { !$0.value.isEmpty }.map(\.key)
+    var turns: [Hub.ID] = []
+    for (hub, held) in hubs where !held.isEmpty { turns.append(hub) }
     guard !turns.isEmpty, free >= limits.pageSize else { return }
     if turns.count > 1 { turns.sort() }
     let most = turns.reduce(0) { max($0, weight(of: $1)) }
@@ -507,7 +510,8 @@ struct DispatchSchedule {
 
   /// Starts what waits and has room, and gives up what waits for nothing.
   private mutating func serve(at now: Date, _ actions: inout [Action]) {
-    var waiting = lanes.filter { $0.value.isWaiting }.map(\.key)
+    var waiting: [LaneKey] = []
+    for (key, lane) in lanes where lane.isWaiting { waiting.append(key) }
     if waiting.count > 1 { waiting.sort() }
     waiting.removeAll { key in
       guard let block = block(key, at: now) else { return false }
