@@ -11,7 +11,7 @@ package final class SimulatedDatabase: Sendable {
   /// A state in a box: it has many tables to count, and is read far more often than written.
   private final class Snapshot: Sendable {
     let state: State
-    init(_ state: State) { self.state = state }
+    init(_ state: consuming State) { self.state = state }
   }
 
   private struct Contents {
@@ -58,7 +58,7 @@ package final class SimulatedDatabase: Sendable {
         let value = try body(&next)
         contents.past.append(contents.now)
         if contents.past.count >= 2 * Self.pastLimit { contents.past.removeFirst(Self.pastLimit) }
-        contents.now = Snapshot(next)
+        contents.now = Snapshot(consume next)
         return value
       } catch {
         // A number that was given out is not given out again.

@@ -13,39 +13,57 @@ extension NumberedRow { package var isActive: Bool { false } }
 /// kept copies pointers.
 package struct Table<Row: NumberedRow>: Sendable {
   private final class Box: Sendable {
+    let number: Int64
     let row: Row
-    init(_ row: Row) { self.row = row }
+
+    init(_ row: Row) {
+      number = row.number
+      self.row = row
+    }
   }
 
-  private var numbers: [Int64] = []
   private var boxes: [Box] = []
-  private var activeNumbers: [Int64] = []
+  /// Those of ``boxes`` whose rows are unfinished.
+  private var activeBoxes: [Box] = []
 
   package init() {}
 
-  package subscript(number number: Int64) -> Row? {
-    get {
-      let (place, isThere) = numbers.place(of: number)
-      return isThere ? boxes[place].row : nil
+  /// The index of a number, or the one at which it would be inserted.
+  private static func place(of number: Int64, in boxes: [Box]) -> (place: Int, isThere: Bool) {
+    var (low, high) = (0, boxes.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if boxes[middle].number < number { low = middle + 1 } else { high = middle }
     }
-    set {
-      let (place, isThere) = numbers.place(of: number)
-      switch (newValue, isThere) {
-      case (let row?, true): boxes[place] = Box(row)
-      case (let row?, false):
-        numbers.insert(number, at: place)
-        boxes.insert(Box(row), at: place)
-      case (nil, true):
-        numbers.remove(at: place)
-        boxes.remove(at: place)
-      case (nil, false): break
-      }
-      let isActive = newValue?.isActive ?? false
-      let (activePlace, wasActive) = activeNumbers.place(of: number)
-      if isActive, !wasActive { activeNumbers.insert(number, at: activePlace) }
-      if wasActive, !isActive { activeNumbers.remove(at: activePlace) }
+    return (low, low < boxes.count && boxes[low].number == number)
+  }
+
+  private static func put(_ box: Box?, at number: Int64, in boxes: inout [Box]) {
+    let (place, isThere) = place(of: number, in: boxes)
+    switch (box, isThere) {
+    case (let box?, true): boxes[place] = box
+    case (let box?, false): boxes.insert(box, at: place)
+    case (nil, true): boxes.remove(at: place)
+    case (nil, false): break
     }
   }
+
+  private func box(of number: Int64) -> Box? {
+    let (place, isThere) = Self.place(of: number, in: boxes)
+    return isThere ? boxes[place] : nil
+  }
+
+  package subscript(number number: Int64) -> Row? {
+    get { box(of: number)?.row }
+    set {
+      let box = newValue.map(Box.init)
+      Self.put(box, at: number, in: &boxes)
+      Self.put(newValue?.isActive == true ? box : nil, at: number, in: &activeBoxes)
+    }
+  }
+
+  /// What holds a row: another object once the row is written.
+  package func version(of number: Int64) -> AnyObject? { box(of: number) }
 
   /// Writes a row that is new, or replaces the one of its number.
   package mutating func put(_ row: Row) { self[number: row.number] = row }
@@ -63,27 +81,16 @@ package struct Table<Row: NumberedRow>: Sendable {
 
   package mutating func removeAll(where isMeant: (Row) -> Bool) {
     guard contains(where: isMeant) else { return }
-    let rest = filter { !isMeant($0) }
-    numbers = rest.map(\.number)
-    boxes = rest.map(Box.init)
-    activeNumbers = rest.lazy.filter(\.isActive).map(\.number)
+    boxes.removeAll { isMeant($0.row) }
+    activeBoxes.removeAll { isMeant($0.row) }
   }
 
-  package var active: [Row] { active { _ in true } }
+  package var active: [Row] { activeBoxes.map(\.row) }
 
   package func active(where isMeant: (Row) -> Bool) -> [Row] {
     var rows: [Row] = []
-    for number in activeNumbers {
-      let (place, isThere) = numbers.place(of: number)
-      if isThere, isMeant(boxes[place].row) { rows.append(boxes[place].row) }
-    }
+    for box in activeBoxes where isMeant(box.row) { rows.append(box.row) }
     return rows
-  }
-
-  /// What holds a row: another object once the row is written.
-  package func version(of number: Int64) -> AnyObject? {
-    let (place, isThere) = numbers.place(of: number)
-    return isThere ? boxes[place] : nil
   }
 
   /// The first rows after a number that are meant.
@@ -100,7 +107,7 @@ package struct Table<Row: NumberedRow>: Sendable {
 
   /// The rows after a number.
   package func after(_ number: Int64) -> SubSequence {
-    self[(number == .max ? endIndex : numbers.place(of: number + 1).place)...]
+    self[(number == .max ? endIndex : Self.place(of: number + 1, in: boxes).place)...]
   }
 }
 
@@ -157,16 +164,4 @@ func listPage<Position, Row, Shown>(
 /// The hub that has the most, which makes room when a table is full.
 func largest(_ counts: some Sequence<(Hub.ID, Int)>) -> Hub.ID? {
   Dictionary(counts, uniquingKeysWith: +).max { ($0.value, $0.key) < ($1.value, $1.key) }?.key
-}
-
-extension [Int64] {
-  /// The index of a number, or the one at which it would be inserted, in a sorted array.
-  fileprivate func place(of number: Int64) -> (place: Int, isThere: Bool) {
-    var (low, high) = (0, count)
-    while low < high {
-      let middle = (low + high) / 2
-      if self[middle] < number { low = middle + 1 } else { high = middle }
-    }
-    return (low, low < count && self[low] == number)
-  }
 }

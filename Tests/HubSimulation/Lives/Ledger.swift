@@ -147,11 +147,13 @@ enum Names {
     return index >= windowsHandles ? .wns : index % 4 == 3 ? .fcmv1 : .apns
   }
 
+  private static let zeros = String(repeating: "0", count: 64)
+
   /// In the form in which it is stored.
   static func handle(_ index: Int) -> String {
     let number = String(index + 0x1000, radix: 16, uppercase: true)
     return switch platform(ofHandle: index) {
-    case .apns: String(repeating: "0", count: 64 - number.count) + number
+    case .apns: zeros.dropFirst(number.count) + number
     case .wns: "https://db5.notify.windows.com/?token=\(number)"
     case .browser: SimulatedBrowser.handle("https://updates.push.services.mozilla.com/v2/\(number)")
     default: "token-\(number)"

@@ -11,7 +11,12 @@ extension Life {
   // MARK: At every commit
 
   func committed(_ call: String, _ link: ProcessLink) {
-    let state = database.state
+    database.read { committed(call, link, $0) }
+  }
+
+  private func committed(
+    _ call: String, _ link: ProcessLink, _ state: SimulatedDatabase.State
+  ) {
     commitTimes.append((state.commit, world.seconds))
     if commitTimes.count > 512 { commitTimes.removeFirst(256) }
     switch call {

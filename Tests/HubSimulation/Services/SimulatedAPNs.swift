@@ -48,7 +48,7 @@ extension SimulatedServices.State {
       return Self.apns(400, "BadMessageId", &call)
     }
     // A trial of the credential, which goes to no device.
-    let isTrial = call.handle.allSatisfy { $0 == "0" }
+    let isTrial = call.handle.utf8.allSatisfy { $0 == UInt8(ascii: "0") }
     switch isTrial ? .unknown : handle(call.handle, &call, at: request.now) {
     case .alive: break
     case .unknown:

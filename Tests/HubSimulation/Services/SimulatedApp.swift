@@ -82,12 +82,19 @@ package struct SimulatedApp: Sendable {
     Keys.all.pairs[kind.key].publicText
   }
 
+  /// Reads an application server key, unless it is one of the apps'.
+  static func publicKey(_ text: String) -> P256PublicKey? {
+    if let pair = Keys.all.pairs.first(where: { $0.publicText == text }) { return pair.known }
+    return Base64URL.decode(text).flatMap { try? P256PublicKey(point: $0) }
+  }
+
   /// The keys of all apps, made once for the process: making them takes longer than many a life. At
   /// 0 stands what no service knows.
   fileprivate struct Keys: Sendable {
     let apns: [(pem: String, key: P256PrivateKey, known: P256PublicKey)]
     let google: [(pem: String, key: RSAPrivateKey, known: RSAPublicKey)]
-    let pairs: [(publicText: String, privateText: String, key: P256PrivateKey)]
+    let pairs:
+      [(publicText: String, privateText: String, key: P256PrivateKey, known: P256PublicKey)]
 
     static let all: Keys = {
       // Impossible, but for a library that makes no keys at all: nothing could be lived then.
@@ -109,9 +116,8 @@ package struct SimulatedApp: Sendable {
       // A sender is known by its key, so the keys are the same in each process.
       pairs = try (1...3).map { (number: UInt8) in
         let key = try P256PrivateKey(scalar: [UInt8](repeating: number, count: 32))
-        return (
-          Base64URL.encode(try key.publicKey().point), Base64URL.encode(try key.scalar()), key
-        )
+        let known = try key.publicKey()
+        return (Base64URL.encode(known.point), Base64URL.encode(try key.scalar()), key, known)
       }
     }
 

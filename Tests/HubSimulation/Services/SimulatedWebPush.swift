@@ -85,8 +85,8 @@ extension SimulatedServices.State {
   private mutating func facts(of text: String, key: String) -> VAPIDFacts? {
     let name = text + " " + key
     if let known = vapidTokens[name] { return known }
-    guard let token = try? CompactJWS(text), let point = Base64URL.decode(key),
-      let publicKey = try? P256PublicKey(point: point), token.verifies(with: publicKey),
+    guard let token = try? CompactJWS(text), let publicKey = SimulatedApp.publicKey(key),
+      token.verifies(with: publicKey),
       let end = token.claims.number("exp")
     else { return nil }
     let facts = VAPIDFacts(expiresAt: end)

@@ -131,7 +131,7 @@ package final class World: @unchecked Sendable {  // owner: the one thread of th
 
   private func awaken(_ number: Int, at place: ProcessID, _ left: @escaping () -> Double) {
     after(left(), at: place) { [unowned self] in
-      guard sleepers[number] != nil else { return }
+      guard sleepers.keys.contains(number) else { return }
       // A nanosecond is what rounding loses.
       guard left() <= 2e-9 else { return awaken(number, at: place, left) }
       sleepers.removeValue(forKey: number)?.continuation.resume()
