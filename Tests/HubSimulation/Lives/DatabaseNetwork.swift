@@ -31,8 +31,8 @@ package final class DatabaseNetwork: @unchecked Sendable {  // owner: the world'
     let name: String
     /// Of the stream of its random values.
     let key: UInt64
-    private(set) var underWay: [ProcessID: Int] = [:]
-    private var made: [ProcessID: UInt64] = [:]
+    /// Of each place, by its number.
+    private var counts: [(underWay: Int, made: UInt64)] = []
 
     init(_ name: String) {
       self.name = name
@@ -41,12 +41,17 @@ package final class DatabaseNetwork: @unchecked Sendable {  // owner: the world'
 
     /// - Returns: Its number among those of its place.
     func begin(at place: ProcessID) -> UInt64 {
-      underWay[place, default: 0] += 1
-      made[place, default: 0] += 1
-      return made[place, default: 0] &+ UInt64(place) << 32
+      while counts.count <= place { counts.append((0, 0)) }
+      counts[place].underWay += 1
+      counts[place].made += 1
+      return counts[place].made &+ UInt64(place) << 32
     }
 
-    func end(at place: ProcessID) { underWay[place, default: 0] -= 1 }
+    func end(at place: ProcessID) { counts[place].underWay -= 1 }
+
+    func underWay(at place: ProcessID) -> Int {
+      counts.indices.contains(place) ? counts[place].underWay : 0
+    }
   }
 
   private var kinds: [Call] = []
@@ -112,12 +117,12 @@ package final class DatabaseNetwork: @unchecked Sendable {  // owner: the world'
 
   /// The names of the calls that a place waits for, in order.
   func waiting(at place: ProcessID) -> [String] {
-    kinds.filter { $0.underWay[place, default: 0] > 0 }.map(\.name).sorted()
+    kinds.filter { $0.underWay(at: place) > 0 }.map(\.name).sorted()
   }
 
   /// The number of the calls that a place waits for.
   func callCount(of place: ProcessID) -> Int {
-    kinds.reduce(0) { $0 + $1.underWay[place, default: 0] }
+    kinds.reduce(0) { $0 + $1.underWay(at: place) }
   }
 
   private func kind(of call: SimulatedCall) -> Call {
