@@ -18,10 +18,12 @@ struct PostgresNodeTests {
 
   /// Runs `body` with two nodes and a hub; a broadcast to its devices has a part for each slot, and
   /// one more.
+  /// - Parameter lease: With a long one no heartbeat comes between the calls of a test.
   private func scene(
-    devices: Int = 0, _ body: (PostgresHubStore, PostgresHubStore, Hub.ID) async throws -> Void
+    devices: Int = 0, lease: TimeInterval = StoreNode.usualLease,
+    _ body: (PostgresHubStore, PostgresHubStore, Hub.ID) async throws -> Void
   ) async throws {
-    try await PostgresStores.withNodes(2) { nodes in
+    try await PostgresStores.withNodes(2, lease: lease) { nodes in
       let hub = try await nodes[0].createHub(
         named: "hub1", registrationTTL: nil, policies: [], at: Self.now)
       // One page is the most that is not divided.
@@ -40,6 +42,7 @@ struct PostgresNodeTests {
 
   private static let broadcast = 1_001
   private static let parts = 17
+  private static let longLease = 600.0
 
   private func record(
     _ id: String, _ hub: Hub.ID, to expression: TagExpression? = nil
@@ -275,7 +278,7 @@ struct PostgresNodeTests {
 
   @Test("a checkpoint, a claim and a send whose answer is lost with the commit are done once")
   func lostAnswers() async throws {
-    try await scene { one, _, hub in
+    try await scene(lease: Self.longLease) { one, _, hub in
       let shared = one.engine.shared
       let claim = IdempotencyClaim(
         key: "k", fingerprint: [1], expiresAt: Self.now.addingTimeInterval(60))
@@ -304,7 +307,7 @@ struct PostgresNodeTests {
 
   @Test("a hub, a change of it and its end whose answer is lost are done once, and told")
   func lostDirectoryAnswers() async throws {
-    try await scene { one, _, _ in
+    try await scene(lease: Self.longLease) { one, _, _ in
       let isLost = { !one.engine.shared.losesAnswer.load(ordering: .relaxed) }
       one.engine.shared.losesAnswer.store(true, ordering: .relaxed)
       let hub = try await one.createHub(named: "hub2", HubContents(), at: Self.now)
@@ -437,7 +440,7 @@ struct PostgresNodeTests {
 
   @Test("as many parts as a node may have are found again when the answer to their claim was lost")
   func lostClaim() async throws {
-    try await scene(devices: Self.broadcast) { one, _, hub in
+    try await scene(devices: Self.broadcast, lease: Self.longLease) { one, _, hub in
       try await one.accept(record("n-1", hub))
       one.engine.shared.losesAnswer.store(true, ordering: .relaxed)
       await #expect(throws: StoreError.self) { try await one.claimWork(limit: 256) }

@@ -1,3 +1,4 @@
+package import Foundation
 package import HubStorage
 
 /// Stores of the engine for several nodes, each on a database of its own of a server that all tests
@@ -28,12 +29,13 @@ package enum PostgresStores {
   /// Opens a node's store.
   package static func open(
     _ address: String, as name: String = "node",
-    options: PostgresHubStore.Options = PostgresStores.options
+    options: PostgresHubStore.Options = PostgresStores.options,
+    lease: TimeInterval = StoreNode.usualLease
   ) async throws -> PostgresHubStore {
     let store = try await PostgresHubStore.open(
       address: address, sealing: TestSealing(), options: options)
     do {
-      try await store.join(as: StoreNode(name: name))
+      try await store.join(as: StoreNode(name: name, lease: lease))
     } catch {
       try await store.close()
       throw error
@@ -42,10 +44,13 @@ package enum PostgresStores {
   }
 
   /// Runs `body` on the stores of nodes that share a new database, and closes them.
-  /// - Parameter bouncer: Stands between them and the database.
+  /// - Parameters:
+  ///   - bouncer: Stands between them and the database.
+  ///   - lease: A long one has no heartbeats during a test.
   package static func withNodes(
     _ count: Int, options: PostgresHubStore.Options = PostgresStores.options,
-    through bouncer: PgBouncer? = nil, _ body: ([PostgresHubStore]) async throws -> Void
+    through bouncer: PgBouncer? = nil, lease: TimeInterval = StoreNode.usualLease,
+    _ body: ([PostgresHubStore]) async throws -> Void
   ) async throws {
     var address = try await makeDatabase()
     if let bouncer { address = bouncer.address(of: address) }
@@ -53,7 +58,7 @@ package enum PostgresStores {
     let result: Result<Void, any Error>
     do {
       for number in 1...count {
-        nodes.append(try await open(address, as: "node-\(number)", options: options))
+        nodes.append(try await open(address, as: "node-\(number)", options: options, lease: lease))
       }
       result = .success(try await body(nodes))
     } catch {
