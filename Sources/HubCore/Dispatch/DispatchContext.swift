@@ -7,6 +7,8 @@ final class DispatchContext: Sendable {
   let id: NotificationID
   let hub: Hub.ID
   let lease: WorkLease
+  /// The number under which this process has claimed it; see ``WorkStore/nodeID``.
+  let node: Int64
   let request: NotificationRequest
   let seed: PushIDSeed
   let messages: MessageBook
@@ -21,8 +23,11 @@ final class DispatchContext: Sendable {
   private let offset: Double
   private let aborted: Atomic<Bool>
 
-  init(_ record: NotificationRecord, limits: DispatchLimits, clock: HubClock) {
+  init(
+    _ record: NotificationRecord, limits: DispatchLimits, clock: HubClock, node: Int64 = 0
+  ) {
     id = record.id
+    self.node = node
     hub = record.hub
     lease = record.lease
     request = record.request

@@ -152,6 +152,7 @@ struct DispatchWork: Sendable {
   func readPage(
     of number: Int, _ context: DispatchContext, after cursor: RegistrationID
   ) async -> DispatchReport {
+    guard context.node == store.nodeID else { return .lost(number) }
     let answer = await ask {
       guard context.request.isDirect else {
         return try await store.targets(context.query, after: cursor, limit: limits.pageSize)
@@ -216,8 +217,9 @@ struct DispatchWork: Sendable {
     _ part: PagePart, _ key: PartKey, _ context: DispatchContext,
     attempts: [RegistrationID: Int]?, isProbe: Bool, pace: Int?
   ) async -> DispatchReport {
-    // A node that stood still sends nothing before it has been heard of again.
-    guard store.holdsLeases else { return .unowned(key, part.lane) }
+    // A node that stood still sends nothing before it has been heard of again, and then nothing that
+    // others may have taken meanwhile.
+    guard isOwn(context) else { return .unowned(key, part.lane) }
     // The page may have waited for long, and a probe is for the credential that there is now.
     if isProbe { try? await routes.refresh() }
     var part = part
@@ -235,7 +237,7 @@ struct DispatchWork: Sendable {
     case nil:
       let delivery = PartDelivery(
         part, of: context, isProbe: isProbe, pace: pace, page: limits.pageSize
-      ) { store.holdsLeases }
+      ) { isOwn(context) }
       (results, pace) = await delivery.run()
       handovers = await delivery.handOver(results)
     }
@@ -244,6 +246,11 @@ struct DispatchWork: Sendable {
     settlement.settle(results, handovers: handovers, random: random)
     settlement.signs.pace = pace
     return .part(key, part.lane, settlement, isRedirected: isRedirected)
+  }
+
+  /// Whether other nodes leave a part that this one has claimed to it.
+  private func isOwn(_ context: DispatchContext) -> Bool {
+    store.holdsLeases && context.node == store.nodeID
   }
 
   func record(_ checkpoint: Checkpoint, of number: Int) async -> DispatchReport {

@@ -217,7 +217,8 @@ package actor Dispatcher {
   }
 
   private func add(_ record: NotificationRecord, retryRows: Int) {
-    let context = DispatchContext(record, limits: work.limits, clock: clock)
+    let context = DispatchContext(
+      record, limits: work.limits, clock: clock, node: work.store.nodeID)
     if let index = abortedBefore.firstIndex(of: record.id) {
       abortedBefore.remove(at: index)
       context.abort()

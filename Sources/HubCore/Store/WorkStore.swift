@@ -252,6 +252,10 @@ package protocol WorkStore: Sendable {
   /// Whether other nodes leave this one's claimed work to it. Does not query the store, because it
   /// is called between pushes.
   var holdsLeases: Bool { get }
+  /// The number of this process as a node, under which it claims work. Another one when other nodes
+  /// may have taken all that it had; 0 where one process does all the work. Does not query the
+  /// store.
+  var nodeID: Int64 { get }
   func notification(_ id: NotificationID, hub: Hub.ID) async throws -> NotificationRecord?
   /// Every notification that is due and whose state is not final, oldest first, on any node.
   func unfinishedNotifications() async throws -> FoundNotifications
@@ -325,6 +329,8 @@ package protocol WorkStore: Sendable {
 extension WorkStore {
   /// Always true where one process does all the work.
   package var holdsLeases: Bool { true }
+
+  package var nodeID: Int64 { 0 }
 
   package func releaseWork(
     _ lease: WorkLease, of id: NotificationID, hub: Hub.ID

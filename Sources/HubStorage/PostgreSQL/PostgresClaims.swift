@@ -7,6 +7,8 @@ import SQLDatabase
 extension PostgresHubStore {
   package var isShared: Bool { true }
 
+  package var nodeID: Int64 { heart?.id ?? 0 }
+
   package var holdsLeases: Bool { heart.map { $0.livingID != nil } ?? true }
 
   package func unfinishedNotifications() async throws -> FoundNotifications {
