@@ -454,6 +454,23 @@ struct PostgresNodeTests {
     }
   }
 
+  @Test("a node that is dead, or forgotten by a failover, takes nothing before it beats")
+  func forgotten() async throws {
+    try await scene(lease: Self.longLease) { one, _, hub in
+      try await one.accept(record("n-1", hub))
+      for change in ["UPDATE node SET is_dead = 1", "DELETE FROM node"] {
+        let old = one.nodeID
+        _ = try await one.write { try $0.execute("\(change) WHERE id = ?1", old) }
+        #expect(one.holdsLeases)
+        #expect(try await one.claimWork(limit: 9).isEmpty)
+        try await one.heart?.beat()
+        #expect(one.nodeID > old)
+        #expect(try await one.claimWork(limit: 9).count == 1)
+        #expect(try await one.claimWork(limit: 9).isEmpty, "once is enough")
+      }
+    }
+  }
+
   @Test("a node that is asked for the retries of a part that it has lost is told so")
   func lostRetries() async throws {
     try await scene { one, two, hub in

@@ -128,6 +128,18 @@ struct SimulatedNodeTests {
     #expect(nodes[0].nodeID > old && nodes[0].holdsLeases)
   }
 
+  @Test("take nothing before the next heartbeat when a failover has lost the last one")
+  func forgotten() async throws {
+    let node = try await node()
+    database.goBack(commits: 1)
+    _ = try await makeSend(node)
+    #expect(node.holdsLeases)
+    #expect(try await node.claimWork(limit: 10).isEmpty)
+    try await node.beat()
+    #expect(try await node.claimWork(limit: 10).map(\.lease.epoch) == [1, 1, 1, 1])
+    #expect(try await node.claimWork(limit: 10).isEmpty)
+  }
+
   @Test(
     "know the time of those that were there before they take work, when the clock has been set",
     arguments: [-3_600.0, 3_600])

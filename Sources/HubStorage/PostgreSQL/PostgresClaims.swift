@@ -247,6 +247,9 @@ struct PostgresClaims: PostgresSubject {
 
   /// Takes parts that no living node owns. Rows that another node is claiming are skipped; each
   /// node begins with a different part of a notification.
+  ///
+  /// A node that counts as dead, or that a failover has forgotten, takes nothing before its next
+  /// heartbeat: what it took would be free at once, and it would take the same again and again.
   fileprivate func claim(
     _ claim: Int64, limit: Int, afterLosing lost: [Int64], at node: Int64
   ) throws {
@@ -270,7 +273,10 @@ struct PostgresClaims: PostgresSubject {
             WHERE m.notification = n.id AND m.owner = ?1 AND m.is_done = 0 AND m.epoch > 0
               AND NOT COALESCE(m.claim = ANY(?4::int8[]), FALSE)))
         ) AS free
-        WHERE n.ended_at IS NULL AND n.state <> 'Scheduled' ORDER BY n.id LIMIT ?2
+        WHERE n.ended_at IS NULL AND n.state <> 'Scheduled'
+          AND EXISTS (SELECT 1 FROM node WHERE node.id = ?1
+            AND \(PostgresConnection.isAlive("node")))
+        ORDER BY n.id LIMIT ?2
       ), taken AS (
         SELECT w.notification, w.part FROM work w
           JOIN chosen c ON c.notification = w.notification AND c.part = w.part

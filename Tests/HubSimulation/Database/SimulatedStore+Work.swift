@@ -227,10 +227,11 @@ extension SimulatedDatabase.State {
     func isLost(_ part: WorkPart) -> Bool { part.claim.map { lost.contains($0) } ?? false }
     func isFree(_ part: WorkPart) -> Bool {
       guard let owner = part.owner else { return true }
-      if owner == node { return part.epoch == 0 || isLost(part) || !isAlive(node) }
+      if owner == node { return part.epoch == 0 || isLost(part) }
       return !isAlive(owner)
     }
-    var left = limit
+    // What a dead node took would be free at once.
+    var left = isAlive(node) ? limit : 0
     for row in notifications.active(where: \.isOpen) where left > 0 {
       let own = row.parts.count { $0.isOpen(at: node) && $0.epoch > 0 && !isLost($0) }
       let free = row.parts.indices.filter { !row.parts[$0].isDone && isFree(row.parts[$0]) }
