@@ -204,7 +204,9 @@ struct PartSettlement: Sendable {
     if results.count < part.batch.requests.count { unsent = part.dropFirst(results.count) }
     signs.answered += successes
     if let asked = signs.pause {
-      signs.pause = min(asked, max(0, context.deadline.timeIntervalSince(now)))
+      let left = max(0, context.deadline.timeIntervalSince(now))
+      // The last try comes before the end.
+      signs.pause = asked < left ? asked : left - Self.lastShare(of: left)
     }
     hadSuccess = successes > 0
     isUnreachable = unanswered == results.count && unanswered > 0
@@ -326,9 +328,12 @@ struct PartSettlement: Sendable {
     let least =
       asked >= left
       ? 0 : max(asked, RetryPolicy.least(result.outcome, asked: result.leastPause))
-    let pause = max(least, left - min(60, left / 4) * (1 + random.unit()) / 2)
+    let pause = max(least, left - Self.lastShare(of: left) * (1 + random.unit()) / 2)
     return pause < left ? now.addingTimeInterval(pause) : nil
   }
+
+  /// The last try is so many seconds before the end at the earliest.
+  private static func lastShare(of left: Double) -> Double { min(60, left / 4) }
 
   /// With less time than this left, in seconds, the last answer counts.
   private static let leastLeft = 4.0

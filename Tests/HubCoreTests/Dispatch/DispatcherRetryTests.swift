@@ -201,6 +201,26 @@ struct DispatcherRetryTests {
     #expect(gateway.pushes.filter { $0.handle == "1" }.count <= 5)
   }
 
+  @Test("a sender that is asked for a longer pause than is left tries once more before the end")
+  func longPause() async throws {
+    let gateway = FakeGateway { _, attempt in
+      attempt > 1
+        ? .success
+        : PushResult(
+          outcome: .throttled, retry: .backoff, status: 429, reason: "Slow", retryAfter: 7200)
+    }
+    let world = try await DispatchWorld([.apns: gateway])
+    try await world.addDevices(0..<1)
+    let dispatcher = try await world.started()
+    let record = try await world.runningClock(for: dispatcher) {
+      let sent = try await world.send(world.native(), through: dispatcher)
+      return try await world.finished(sent, by: dispatcher)
+    }
+    #expect(DispatchWorld.outcomes(record) == [.success: 1])
+    let took = record.endedAt?.timeIntervalSince(record.enqueuedAt) ?? 0
+    #expect((1740..<1800).contains(took))
+  }
+
   @Test("a message that asks for a single try is not tried again")
   func singleTry() async throws {
     let world = try await DispatchWorld([.apns: FakeGateway { _, _ in Self.unreachable }])

@@ -152,7 +152,8 @@ extension Life {
       [503, 429].contains(call.status) || call.service == .wns && call.status == 406
     else { return }
     let heardAt = now + call.delay
-    let pause = PaceRecords.Pause(since: heardAt, until: heardAt + Double(seconds))
+    let pause = PaceRecords.Pause(
+      since: heardAt, until: heardAt + min(Double(seconds), lastTry(call, at: heardAt)))
     if call.service == .apns, call.status == 429 {
       if isAlone(call) { observations.pace.devices[call.id] = (place, pause) }
     } else {
@@ -160,6 +161,17 @@ extension Life {
       observations.pace.pauses[key, default: [:]][place] = others + [pause]
       expect(.pace, true, "")
     }
+  }
+
+  /// Seconds until the last try of the notification that a call is for may come, which cuts a pause
+  /// that would be longer.
+  private func lastTry(_ call: ServiceCall, at moment: Double) -> Double {
+    let since = Names.line(in: call.body).flatMap { observations.numbers[$0] }?
+      .compactMap { observations.notifications[$0]?.owedSince }.min()
+    // Less than drift and the way to the service take.
+    guard let since else { return .infinity }
+    let left = since + Double(plan[.window]) - moment - 1
+    return max(0, left - min(60, left / 4))
   }
 
   /// Whether a message is for one registration of its device only: each has a push of its own.
