@@ -385,6 +385,11 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
     ledger.doubt(since: moment, at: world.seconds)
     observations.wentBackAt = world.seconds
     observations.doubt(database.state)
+    // A node that the database has forgotten is another one, and asks it for the time.
+    guard observations.stepped.contains(-1) else { return }
+    for process in processes where !database.state.isAlive(process.store.nodeID) {
+      observations.hadWrongDatabase.insert(process.place)
+    }
   }
 
   /// All processes end; once nothing of theirs is on its way any more the copy takes the place of the

@@ -28,6 +28,8 @@ package final class NodeProcess: @unchecked Sendable {  // owner: the world's th
   var sleptUntil = -Double.infinity
   /// When the database took its last heartbeat.
   var heardAt = 0.0
+  /// What it said last of all that it holds.
+  var told = ""
   private var tasks: [Task<Void, Never>] = []
 
   /// - Parameter report: Hears what the process would log.

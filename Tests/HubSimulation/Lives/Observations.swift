@@ -145,7 +145,8 @@ struct Observations {
 
   /// The database has gone back to an earlier state.
   mutating func doubt(_ state: SimulatedDatabase.State) {
-    lastNumber = min(lastNumber, state.notifications.last?.number ?? 0)
+    // One that was lost, and comes back from a still earlier state, is not a new one.
+    lastNumber = state.notifications.last?.number ?? 0
     for (number, seen) in notifications {
       let row = state.notifications[number: number]
       if row?.record.id != seen.id {

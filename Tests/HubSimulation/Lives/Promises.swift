@@ -86,6 +86,12 @@ extension Life {
       expect(
         .oneOwner, part.epoch >= last,
         "part \(part.part) of \(seen.line) goes from epoch \(last) to \(part.epoch)")
+      // After a restore a part that was taken earlier is seen for the first time.
+      if let known = seen.epochs[part.part], part.epoch > known, let owner = part.owner {
+        expect(
+          .oneOwner, state.isAlive(owner),
+          "part \(part.part) of \(seen.line) is taken by node \(owner), which counts as dead")
+      }
       seen.epochs[part.part] = part.epoch
       for (key, count) in part.counts where key.outcome == .abandonedNotificationMessages {
         abandoned += count
@@ -262,7 +268,9 @@ extension Life {
 
   private func watchWork(_ state: SimulatedDatabase.State) {
     let limit = Self.lease + Self.grace
-    let helpers = processes.filter { isAble($0, for: limit + Self.grace) }.map(\.store.nodeID)
+    let helpers = processes.filter {
+      isAble($0, for: limit + Self.grace) && partCount(of: $0, state) < $0.limits.waitingParts
+    }.map(\.store.nodeID)
     let working = Set(
       processes.filter { $0.isRunning && network.isOpen(to: $0.machine) }.map(\.store.nodeID))
     var idle: [String: Double] = [:]
@@ -275,7 +283,9 @@ extension Life {
       for part in row.parts where !part.isDone && part.owner.map({ !working.contains($0) }) ?? true
       {
         let key = "\(number)/\(part.part)"
-        let since = observations.idle[key] ?? world.seconds
+        // An owner that came back for a moment, between two looks, was alive.
+        let heardAt = processes.first { $0.store.nodeID == part.owner }?.heardAt ?? 0
+        let since = max(observations.idle[key] ?? world.seconds, heardAt)
         idle[key] = since
         // Few parts are claimed at a time where the plan says so.
         guard plan[.parts] >= 64 else { continue }
@@ -295,6 +305,14 @@ extension Life {
       }
     }
     observations.idle = idle
+  }
+
+  /// Parts that a process owns and has not finished.
+  private func partCount(of process: NodeProcess, _ state: SimulatedDatabase.State) -> Int {
+    let node = process.store.nodeID
+    return observations.open.compactMap { state.notifications[number: $0] }.reduce(0) { sum, row in
+      sum + row.parts.count { $0.owner == node && !$0.isDone }
+    }
   }
 
   private func watchSchedule(_ row: NotificationRow) {
@@ -352,6 +370,7 @@ extension Life {
           "node \(process.place) has \(timers) timers, \(calls) calls of its database, \(held.targets) "
           + "targets, \(sending) under way, \(waiting) behind them, \(held.notifications) parts and "
           + "\(held.retries) retries; there are \(parts.count) parts and \(asked) requests"
+        process.told = text
         expect(
           .bounded,
           held.targets <= limits.targets && sending <= held.targets + limits.retryTargets
@@ -430,7 +449,8 @@ extension Life {
             + row.parts.map { part in
               "part \(part.part) of \(part.owner.map { "\($0)" } ?? "nobody")"
                 + (part.isDone ? " done" : "") + ", \(part.retries.count) retries"
-            }.joined(separator: "; "))
+            }.joined(separator: "; ")
+            + processes.filter { !$0.told.isEmpty }.map { "; at last \($0.told)" }.joined())
       }
     }
     for number in observations.notifications.keys.sorted() {
