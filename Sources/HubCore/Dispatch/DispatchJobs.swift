@@ -267,7 +267,8 @@ struct DispatchJob {
   fileprivate var recording: [CompletePage]?
   /// Number of checkpoints that it has had under its lease.
   private var checkpoints: Int64 = 0
-  /// Rows in the store.
+  /// Rows in the store; below 0 when it had more than this process knew of, as after a failover that
+  /// has brought some back.
   fileprivate(set) var retryRows: Int
   /// Those that targets have had, before this process as well.
   private var outcomes: Set<NotificationOutcome>
@@ -282,7 +283,7 @@ struct DispatchJob {
 
   /// Nothing is left but retry rows, some of which may be under way.
   var hasOnlyRetryRows: Bool {
-    isAudienceRead && nextToRecord == nextSequence && retryRows > 0 && recording == nil
+    isAudienceRead && nextToRecord == nextSequence && retryRows != 0 && recording == nil
       && complete.isEmpty && completeRetries.isEmpty
   }
 

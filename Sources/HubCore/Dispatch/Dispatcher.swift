@@ -667,6 +667,10 @@ package actor Dispatcher {
         retries.noteEnd(end)
       }
       recordComplete(number)
+      // The store had more rows than were known, and may have others.
+      if let job = jobs[number], job.retryRows < 0, hasOnlyWaitingRetries(number) {
+        askRetryRows(of: number, job, lane: job.context.lane)
+      }
     }
   }
 
@@ -757,7 +761,7 @@ package actor Dispatcher {
   /// that are erased, and hubs that are deleted, take theirs along. One that has more under way, and
   /// rows by its books, is looked at again.
   private func countRetries(of number: Int, lane: LaneKey) {
-    guard let job = jobs[number], job.retryRows > 0 else { return }
+    guard let job = jobs[number], job.retryRows != 0 else { return }
     guard hasOnlyWaitingRetries(number) else { return scheduleRetryRead(lane) }
     askRetryRows(of: number, job, lane: lane)
   }
