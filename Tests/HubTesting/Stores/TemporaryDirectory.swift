@@ -37,8 +37,8 @@ package struct TemporaryDirectory: Sendable {
 
   private static let left = Mutex<[TemporaryDirectory]>([])
 
-  /// Once in a process.
-  private static let sweep: Void = {
+  /// Once in a process, and beside its tests: what a run has left, or still removes, may be many files.
+  private static let sweep: Void = Thread.detachNewThread {
     let files = FileManager.default
     let folder = files.temporaryDirectory
     for name in (try? files.contentsOfDirectory(atPath: folder.path)) ?? []
@@ -49,5 +49,5 @@ package struct TemporaryDirectory: Sendable {
       else { continue }
       try? files.removeItem(at: folder.appendingPathComponent(name))
     }
-  }()
+  }
 }
