@@ -129,7 +129,10 @@ extension Life {
     let (key, now) = (PaceRecords.Key(call), world.seconds)
     for (asked, pauses) in observations.pace.pauses[key] ?? [:] {
       for pause in pauses where pause.since + Self.reactionTime < now && now < pause.until - 1 {
-        guard !observations.hasTurned(since: pause.since), isItself(place, since: pause.since),
+        // A credential that was put while the push was under way has not been asked for it, even if it
+        // is the same.
+        guard !observations.hasTurned(since: pause.since - Self.reactionTime),
+          isItself(place, since: pause.since),
           isItself(asked, since: pause.since)
         else { continue }
         expect(
