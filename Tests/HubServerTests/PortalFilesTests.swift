@@ -3,6 +3,7 @@ import HTTPServer
 import HubServer
 import NotificationHubs
 import Testing
+import Wire
 
 /// What the portal's scripts say, held against what it speaks of. That they work is for a browser
 /// to show.
@@ -56,22 +57,76 @@ struct PortalFilesTests {
     #expect(asked > 200)
   }
 
-  @Test("platforms have the names, forms and limits of the hub", arguments: PushPlatform.allCases)
-  func platforms(_ platform: PushPlatform) throws {
-    let script = try Self.text("platforms.js")
-    let line = try #require(
-      script.split(separator: "\n").first { $0.hasPrefix("  \(platform.rawValue): {") })
-    let form =
-      switch platform.traits.form {
-      case .xml: "xml"
-      case .object: "object"
-      case .json: "json"
+  private static func sheet() async throws -> (reply: HTTPResponse, json: JSONValue) {
+    let reply = await Portal(next: Nobody()).respond(
+      to: HTTPRequest(
+        method: .get, target: HTTPTarget("/$portal/platforms.json"), headers: [:], body: [],
+        remoteAddress: "::1"))
+    return (reply, try JSONValue.parse(reply.bytes))
+  }
+
+  @Test("the portal gets the sheet of platforms from the server", arguments: PushPlatform.allCases)
+  func platforms(_ platform: PushPlatform) async throws {
+    let (reply, json) = try await Self.sheet()
+    #expect(reply.headers["Content-Type"] == "application/json" && reply.headers["ETag"] != nil)
+    let row = try #require(json[platform.rawValue])
+    #expect(row.text("format") == platform.sendFormat)
+    #expect(row.text("form") == platform.traits.form.rawValue)
+    #expect(row.count("limit") == platform.traits.payloadLimit)
+    #expect(row.flag("isRetired") == (platform.traits.successor != nil))
+    #expect(row.text("element") == "\(platform.telemetryPrefix)Credential")
+    // The portal begins a payload with the first one.
+    #expect(!row.items("samples").isEmpty)
+    let texts = try Self.texts("en")
+    for sample in row.items("samples") {
+      #expect(texts[sample.text("name") ?? ""] != nil, "\(sample)")
+      if platform.traits.form != .xml {
+        #expect(throws: Never.self) { try JSONValue.parse(Array((sample.text("body") ?? "").utf8)) }
       }
-    #expect(line.contains("format: '\(platform.traits.sendFormat ?? platform.rawValue)'"))
-    #expect(line.contains("form: '\(form)'"))
-    let limit = platform.traits.payloadLimit.map(String.init) ?? "null"
-    #expect(line.contains("limit: \(limit) }") || line.contains("limit: \(limit),"))
-    #expect(line.contains("isRetired") == (platform.traits.successor != nil))
+    }
+    // One of several forms is chosen by its name.
+    let forms = row.items("forms")
+    for form in forms where forms.count > 1 {
+      #expect(texts["credentials.form.\(form.text("key") ?? "")"] != nil, "\(form)")
+    }
+    #expect(forms.isEmpty == (platform.traits.phone == nil))
+    #expect((row["phone"] == nil) == (platform.traits.successor != nil))
+  }
+
+  @Test("the first form of a credential is the one that its vendor prefers")
+  func forms() async throws {
+    let forms = try await Self.sheet().json["wns"]?.items("forms").map { $0.text("key") }
+    #expect(forms == ["wnsEntra", "wnsSid"])
+  }
+
+  @Test("the headers that the portal suggests go to the push service", arguments: PushPlatform.allCases)
+  func headers(_ platform: PushPlatform) throws {
+    let script = try Self.text("payloads.js")
+    let table = try #require(
+      script.firstMatch(of: #/export const headerNames = \{\n([^]*?)\n\};/#)?.1)
+    let entry = try Regex("(?m)^  \(platform.sendFormat): \\{([^}]*)\\}")
+    guard let match = String(table).firstMatch(of: entry), let names = match[1].substring else {
+      #expect(platform.traits.headerPrefix == nil && platform.traits.headers.isEmpty)
+      return
+    }
+    for name in names.matches(of: #/'?([\w-]+)'?: \[/#).map({ $0.1.lowercased() }) {
+      #expect(
+        platform.traits.headers.contains(name)
+          || platform.traits.headerPrefix.map(name.hasPrefix) == true, "\(name)")
+    }
+  }
+
+  @Test("the portal's order of a hub's members has all credentials of the original")
+  func members() throws {
+    let script = try Self.text("hubs.js")
+    let table = try #require(script.firstMatch(of: #/const original = \[([^\]]*)\]/#)?.1)
+    let order = table.matches(of: #/'(\w+)Credential'/#).map { String($0.1) }
+    let original = PushPlatform.allCases.filter(\.traits.isOriginal).map(\.telemetryPrefix)
+    #expect(Set(order) == Set(original))
+    var hub = HubDescription(name: "hub")
+    for platform in PushPlatform.allCases { hub.credentials[platform] = ["A": "b"] }
+    let written = hub.requestXML.matches(of: #/<(\w+)Credential>/#).map { String($0.1) }
+    #expect(written.filter(original.contains) == order)
   }
 
   @Test("nothing of a page is read as HTML, run from a text, or fetched from elsewhere")
@@ -104,7 +159,9 @@ struct PortalFilesTests {
     arguments: try PortalFilesTests.names.filter { $0.hasPrefix("pages/") })
   func size(page: String) async throws {
     // What portal.html, app.js and the page name, and all that is loaded with some pages only.
-    var wanted: Set<String> = ["portal.html", "portal.css", "settings.css", "phones.css"]
+    var wanted: Set<String> = [
+      "portal.html", "portal.css", "settings.css", "phones.css", "platforms.json",
+    ]
     var open = ["app.js", page]
     while let name = open.popLast() {
       guard wanted.insert(name).inserted else { continue }

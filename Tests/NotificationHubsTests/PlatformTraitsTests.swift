@@ -35,6 +35,37 @@ struct PlatformTraitsTests {
     }
   }
 
+  @Test("what the command line calls a platform is its name alone, in any letter case")
+  func words() {
+    for platform in PushPlatform.allCases {
+      let phone = platform.traits.phone
+      var names = [platform.word, platform.rawValue, platform.sendFormat]
+      names += platform.traits.otherWords + (phone.map { [$0.service] } ?? [])
+      for name in names {
+        #expect(PushPlatform(named: name) == platform && PushPlatform(named: name.uppercased()) == platform)
+      }
+    }
+    #expect(PushPlatform(named: "palm") == nil)
+    #expect(Set(PushPlatform.sheetOrder) == Set(PushPlatform.allCases))
+    #expect(PushPlatform.sheetOrder.count == PushPlatform.allCases.count)
+  }
+
+  @Test("a service that runs has a phone and a credential that people can set")
+  func phones() {
+    for platform in PushPlatform.allCases {
+      let isRunning = platform.traits.successor == nil
+      let credential = platform.traits.credential
+      #expect((platform.traits.phone != nil) == isRunning, "\(platform)")
+      #expect(credential.ways.contains { $0.name != nil } == isRunning, "\(platform)")
+      #expect(credential.ways.indices.contains(credential.preferredWay))
+      for way in credential.ways {
+        #expect(credential.fields(of: way).count == way.required.count + way.optional.count)
+      }
+    }
+    let services = PushPlatform.allCases.compactMap(\.traits.phone?.service)
+    #expect(Set(services).count == services.count)
+  }
+
   @Test("a kind of push is told by its topic, the longest suffix of which is its own")
   func pushTypes() {
     for type in APNsPayload.PushType.allCases where !type.topicSuffix.isEmpty {

@@ -172,7 +172,7 @@ struct ADMTests {
 
   @Test("a client that sends too much is told when to go on")
   func rate() async throws {
-    try await Stage.run(.changed { $0.others.admRate = 1 }) { stage in
+    try await Stage.run(.changed { $0.others.rates["adm"] = 1 }) { stage in
       let answer13 = try await stage.push()
       #expect(answer13.status == 200)
       let reply = try await stage.push()

@@ -168,7 +168,7 @@ struct BaiduTests {
 
   @Test("an app that sends too much")
   func rate() async throws {
-    try await Stage.run(.changed { $0.others.baiduRate = 1 }) { stage in
+    try await Stage.run(.changed { $0.others.rates["baidu"] = 1 }) { stage in
       let answer8 = try await stage.push()
       #expect(answer8.status == 200)
       let reply = try await stage.push()

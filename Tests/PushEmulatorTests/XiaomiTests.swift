@@ -130,13 +130,13 @@ struct XiaomiTests {
 
   @Test("calls that come too fast, and a quota that ends at midnight in China")
   func limits() async throws {
-    try await Stage.run(.changed { $0.others.xiaomiRate = 1 }) { stage in
+    try await Stage.run(.changed { $0.others.rates["xiaomi"] = 1 }) { stage in
       let answer9 = try await stage.push()
       #expect(answer9.json["code"]?.whole == 0)
       let answer10 = try await stage.push()
       #expect(answer10.json["code"]?.whole == 10027)
     }
-    try await Stage.run(.changed { $0.others.xiaomiDailyQuota = 2 }) { stage in
+    try await Stage.run(.changed { $0.others.dailyQuotas["xiaomi"] = 2 }) { stage in
       for code in [0, 0, 10034] as [Int64] {
         let answer11 = try await stage.push()
         #expect(answer11.json["code"]?.whole == code)

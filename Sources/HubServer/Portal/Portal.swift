@@ -74,6 +74,7 @@ package struct Portal: HTTPHandler {
 
   private static let nothing = "There is no such thing at the portal"
   private static let shared = WebFile.browserPage.filter { $0.key == "icon.svg" }
+    .merging([WebFile.platforms.name: .platforms]) { $1 }
 
   /// Whether the request is for a missing script or style, for which a page would be confusing.
   /// Names of hubs and ids of devices occur only below a folder.

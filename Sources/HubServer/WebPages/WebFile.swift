@@ -2,7 +2,8 @@ import CWebFiles
 import CZlib
 import HTTPServer
 
-/// A file of a web page, embedded in the program by the compiler.
+/// A file of a web page: embedded in the program by the compiler, or made from what the program
+/// knows.
 struct WebFile: Sendable {
   /// The path below the page's folder, such as `texts/en.js`.
   let name: String
@@ -28,17 +29,20 @@ struct WebFile: Sendable {
   }
 
   private init(name: String, text: UnsafePointer<UInt8>) {
-    self.name = name
     var count = 0
     while text[count] != 0 { count += 1 }
-    bytes = Array(UnsafeBufferPointer(start: text, count: count))
+    self.init(name: name, bytes: Array(UnsafeBufferPointer(start: text, count: count)))
+  }
+
+  init(name: String, bytes: [UInt8]) {
+    self.name = name
+    self.bytes = bytes
     // FNV-1a: it only has to distinguish the versions of one file.
     var hash: UInt64 = 0xcbf2_9ce4_8422_2325
     for byte in bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
     contentTag = String(hash, radix: 16)
-    let whole = bytes
-    compressed = [UInt8](unsafeUninitializedCapacity: count + 64) { buffer, written in
-      written = whole.withUnsafeBufferPointer {
+    compressed = [UInt8](unsafeUninitializedCapacity: bytes.count + 64) { buffer, written in
+      written = bytes.withUnsafeBufferPointer {
         belfry_gzip($0.baseAddress, $0.count, buffer.baseAddress, buffer.count)
       }
     }
@@ -69,6 +73,7 @@ struct WebFile: Sendable {
     case "css": "text/css; charset=utf-8"
     case "js": "text/javascript; charset=utf-8"
     case "svg": "image/svg+xml"
+    case "json": "application/json"
     default: "text/plain; charset=utf-8"
     }
   }

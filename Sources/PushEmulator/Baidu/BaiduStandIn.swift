@@ -55,7 +55,7 @@ final class BaiduStandIn: NamedStandIn, @unchecked Sendable {
       credential = .accepted(keyID: app.apiKey)
       let message = try request.message(form)
       let device = try channel(message, of: app.number, now: now, in: state)
-      guard rates.take(app.number, rate: options.baiduRate, now: now) else {
+      guard rates.take(app.number, rate: options.rates["baidu"], now: now) else {
         throw BaiduFault(30699, "Requests Too Frequent")
       }
       let id = state.generator.digits(18)

@@ -25,7 +25,7 @@ package struct EmulatorOptions: Sendable {
   package var fcm = FCMOptions()
   package var webPush = WebPushOptions()
   package var wns = WNSOptions()
-  /// The options of ADM, Baidu and Xiaomi.
+  /// The options of the services without options of their own.
   package var others = OtherServicesOptions()
   /// Whether requests are kept for `GET /v1/requests` (the last 100 000).
   package var journal = true
@@ -94,19 +94,16 @@ package enum EmulatorError: Error, Equatable, CustomStringConvertible {
   }
 }
 
-/// The behaviour of the stand-ins for ADM, Baidu and Xiaomi (docs/protocol/emulator.md, section 8).
-/// Rates are messages per second; `nil` switches a limit off.
+/// The behaviour of the stand-ins over HTTP/1.1 (docs/protocol/emulator.md, section 8).
 package struct OtherServicesOptions: Sendable {
   /// Lifetime of an access token of ADM in seconds.
   package var admTokenLifetime: Int64 = 3600
-  /// Per client.
-  package var admRate: Double?
-  /// Per app.
-  package var baiduRate: Double?
-  /// Per app.
-  package var xiaomiRate: Double?
-  /// Maximum number of messages to devices from an app of Xiaomi between two midnights in China.
-  package var xiaomiDailyQuota: Int?
+  /// Maximum number of messages per second from an app or a client, by the name of the service in
+  /// the control API; a service without one is not limited.
+  package var rates: [String: Double] = [:]
+  /// Maximum number of messages to devices from an app on a day of the service, for services that
+  /// have such a quota; by name, too.
+  package var dailyQuotas: [String: Int] = [:]
 
   package init() {}
 }

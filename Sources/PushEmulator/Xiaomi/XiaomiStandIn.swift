@@ -76,7 +76,7 @@ final class XiaomiStandIn: NamedStandIn, @unchecked Sendable {
     guard message.packages.isEmpty || message.packages.contains(app.packageName) else {
       throw XiaomiFault(22022, "the package name does not belong to the app")
     }
-    guard rates.take(app.number, rate: options.xiaomiRate, now: now) else {
+    guard rates.take(app.number, rate: options.rates["xiaomi"], now: now) else {
       throw XiaomiFault(10027, "calls come too fast")
     }
     guard count(message.ids.count, app: app.number, now: now) else {
@@ -120,7 +120,7 @@ final class XiaomiStandIn: NamedStandIn, @unchecked Sendable {
 
   /// Counts messages, unless the day's quota would be exceeded; a day begins at midnight in China.
   private func count(_ messages: Int, app: UInt32, now: Int64) -> Bool {
-    guard let quota = options.xiaomiDailyQuota else { return true }
+    guard let quota = options.dailyQuotas["xiaomi"] else { return true }
     let day = (now / 1000 + 8 * 3600) / 86_400
     let before = sent[app].map { $0.day == day ? $0.count : 0 } ?? 0
     guard before + messages <= quota else { return false }

@@ -98,6 +98,19 @@ extension Reader where Value == PushPlatform {
   }
 }
 
+extension Reader where Value == PushPlatform {
+  /// A platform that has a virtual phone.
+  static let phone = Reader(words: PushPlatform.phones.map(\.word), show: \.word) {
+    text, name throws(UsageError) in
+    if let platform = PushPlatform(named: text), PushPlatform.phones.contains(platform) {
+      return platform
+    }
+    throw UsageError(
+      "\(name) must be one of: \(PushPlatform.phones.map(\.word).joined(separator: ", ")); not "
+        + "'\(text)'")
+  }
+}
+
 extension Reader where Value == Tag {
   static let tag = Reader { text, _ in Tag(rawValue: text) }
 }

@@ -21,7 +21,7 @@ struct CredentialSetCommand: Subcommand {
       "    --bundle-id com.example.news --probe",
       "belfry credential set apns --hub news --certificate push.p12 --endpoint sandbox",
       "belfry credential set fcm --hub news --service-account service-account.json",
-      "belfry credential set browser --hub news --subject mailto:ops@example.com --generate",
+      "belfry credential set web --hub news --subject mailto:ops@example.com --generate",
       "belfry credential set wns --hub news --tenant-id TENANT --client-id CLIENT",
     ])
 
@@ -77,7 +77,7 @@ struct CredentialSetCommand: Subcommand {
     CommandFailure(
       "hub \(hub) has a VAPID pair already (public key \(publicKey)); a new one would end every "
         + "subscription that pages made with it. If that is meant, run `belfry credential delete "
-        + "browser --hub \(hub)` first")
+        + "web --hub \(hub)` first")
   }
 
   private func probe(
@@ -116,7 +116,7 @@ struct CredentialSetCommand: Subcommand {
           probe: probe?.verdict.rawValue, expiresAt: end?.formatted(.iso8601)))
     }
     if let probe { context.print(probe.text) }
-    context.print("hub \(hub) has its \(CredentialPlatform.word(credential.platform)) credential")
+    context.print("hub \(hub) has its \(credential.platform.word) credential")
     if let end {
       let isNear = end < Date().addingTimeInterval(CredentialEnd.notice)
       context.print("it expires on \(end.formatted(.iso8601))" + (isNear ? ": renew it soon" : ""))
@@ -217,14 +217,21 @@ struct CredentialProbeCommand: Subcommand {
   static let about = CommandHelp(
     "credential probe", "test the credential of a hub at its push service",
     discussion: """
-      No device is affected: APNs, Baidu and Xiaomi are sent a push for a device that does not
-      exist, FCM one that it only validates, and WNS and ADM are asked for an access token. Only a
-      subscription names the push service of a browser, so for browser the key pair is checked here.
+      No device is affected: \(Self.probed(by: .push)) are sent a push for a device that does not
+      exist, \(Self.probed(by: .validation)) one that it only validates, and
+      \(Self.probed(by: .token)) are asked for an access token. Only a subscription names the push
+      service of a browser, so for \(Self.probed(by: .none)) the key pair is checked here.
 
       Exits with 0 if the service accepts the credential or there is no service to ask, 1 if it
       refuses it, 69 if it cannot be reached or gives no answer about it.
       """,
     examples: ["belfry credential probe apns --hub news"])
+
+  private static func probed(by probe: PhoneTraits.Probe) -> String {
+    let words = PushPlatform.running.filter { $0.traits.phone?.probe == probe }.map(\.word)
+    return words.dropLast().joined(separator: ", ") + (words.count > 1 ? " and " : "")
+      + (words.last ?? "")
+  }
 
   @Argument("PLATFORM", CredentialPlatform.list, .anyPlatform) var platform: PushPlatform
   let management = ManagementOptions(settings: [.trust, .serviceHosts])
@@ -242,7 +249,7 @@ struct CredentialProbeCommand: Subcommand {
       let hub = try await management.place.hubName(runtime, in: context)
       let present = try await runtime.service.credentials(hub: hub)
       guard let credential = present.first(where: { $0.platform == platform }) else {
-        let word = CredentialPlatform.word(platform)
+        let word = platform.word
         throw CommandFailure(
           "hub \(hub) has no credential for \(word); set it with `belfry credential set \(word)`")
       }
@@ -281,7 +288,7 @@ struct CredentialDeleteCommand: Subcommand {
       if management.json {
         return try context.printJSON(["hub": hub, "deleted": platform.rawValue])
       }
-      context.print("hub \(hub) has no \(CredentialPlatform.word(platform)) credential any more")
+      context.print("hub \(hub) has no \(platform.word) credential any more")
     }
   }
 }

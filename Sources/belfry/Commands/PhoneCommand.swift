@@ -25,8 +25,10 @@ struct PhoneCommand: Subcommand {
     "--control", "URL",
     "the emulator's control address (default that of the hub's `belfry up`, or port 9400)")
   var control: String?
-  @Option("--platform", "NAME", "what it is: \(PhonePlatform.words.joined(separator: ", "))", .word)
-  var platform = PhonePlatform.apns
+  @Option(
+    "--platform", "NAME",
+    "what it is: \(PushPlatform.phones.map(\.word).joined(separator: ", "))", .phone)
+  var platform = PushPlatform.apns
   @Option("--topic", "ID", "the app of an apns phone") var topic = StandIns.standardTopic
   @Option("--tags", "A,B", "its tags (default the tutorial's: 12345)", .tags) var tags: [Tag]?
   @Option(repeated: "--template", "NAME=BODY", "its templates (default the tutorial's)", .pair)
@@ -85,9 +87,9 @@ struct PhoneCommand: Subcommand {
     }
     for channel in channels { try await control.subscribe(phone.device.deviceId, to: channel) }
     var installation = Installation(
-      installationID: installationID, platform: platform.platform, pushChannel: phone.channel,
+      installationID: installationID, platform: platform, pushChannel: phone.channel,
       tags: tags ?? DemoDevice.tags,
-      templates: templates.isEmpty ? platform.templates : templates.templates)
+      templates: templates.isEmpty ? platform.phoneTemplates : templates.templates)
     installation.userID = user
     try await access.calling { try await access.client.createOrReplace(installation) }
     try announce(installation, phone, in: context)
@@ -100,11 +102,11 @@ struct PhoneCommand: Subcommand {
     if client.json {
       return try context.printJSON([
         "installationId": installation.installationID, "deviceId": phone.device.deviceId,
-        "platform": platform.rawValue, "token": phone.token,
+        "platform": platform.word, "token": phone.token,
       ])
     }
     for (label, value) in [
-      (platform.handleName, phone.token), ("installation", installation.installationID),
+      (platform.traits.phone?.handleName ?? "handle", phone.token), ("installation", installation.installationID),
       ("tags", installation.tags.map(\.rawValue).joined(separator: ", ")),
     ] + channels.map({ ("channel", $0) }) {
       context.print(label.padded(to: 17) + value)
@@ -127,7 +129,7 @@ struct PhoneCommand: Subcommand {
             title: arrival.shown?.title, body: arrival.shown?.body, payload: arrival.payload,
             headers: arrival.headers))
       } else {
-        for line in arrival.banner(app: platform == .apns ? topic : platform.rawValue) {
+        for line in arrival.banner(app: platform == .apns ? topic : platform.word) {
           context.print(line)
         }
       }

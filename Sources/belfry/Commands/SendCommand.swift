@@ -66,7 +66,7 @@ struct SendCommand: Subcommand {
     let notification =
       try given.first.map { try native($0.platform, $0.value) }
       ?? .template(try properties(), headers: headers.dictionary)
-    let checked = try destination.checked(platform: given.first?.platform.platform, waits: waits)
+    let checked = try destination.checked(platform: given.first?.platform, waits: waits)
     if case .devices(let devices) = checked.target {
       guard !isTemplate else {
         throw UsageError("handles get a payload of their push service, such as --apns FILE")
@@ -88,9 +88,9 @@ struct SendCommand: Subcommand {
 
   /// Checks for the required member of a payload, whose absence the hub would report less clearly.
   private static func checkForm(
-    _ payload: Data, _ platform: PhonePlatform
+    _ payload: Data, _ platform: PushPlatform
   ) throws(CommandFailure) {
-    guard platform == .apns || platform == .fcm else { return }
+    guard platform == .apns || platform == .fcmv1 else { return }
     let json = try TextInput.json(payload, of: platform.payloadOption)
     guard case .object = json else { return }
     switch platform {
@@ -99,7 +99,7 @@ struct SendCommand: Subcommand {
       throw CommandFailure(
         #"--apns must be an object with 'aps', such as {"aps":{"alert":"Hello"}}"#, exitCode: .usage
       )
-    case .fcm where json["message"] == nil:
+    case .fcmv1 where json["message"] == nil:
       throw CommandFailure(
         "--fcm must be an object with 'message', such as "
           + #"{"message":{"notification":{"title":"Hello"}}}"#,
@@ -108,7 +108,7 @@ struct SendCommand: Subcommand {
     }
   }
 
-  private func native(_ platform: PhonePlatform, _ value: String) throws -> PushNotification {
+  private func native(_ platform: PushPlatform, _ value: String) throws -> PushNotification {
     let payload: Data
     do {
       payload = isRaw && value != "-" ? Data(value.utf8) : try TextInput.read(value)
@@ -120,7 +120,7 @@ struct SendCommand: Subcommand {
       _ = try TextInput.json(payload, of: platform.payloadOption)
     }
     var notification = PushNotification(
-      format: .native(platform.platform), body: payload, headers: headers.dictionary)
+      format: .native(platform), body: payload, headers: headers.dictionary)
     guard platform == .wns else { return notification }
     let type = notification.headers.first { $0.key.lowercased() == "x-wns-type" }?.value
       .lowercased()
@@ -304,18 +304,18 @@ struct SendCommand: Subcommand {
 
 /// An option for the payload of each push service.
 struct PayloadOptions: ParameterGroup {
-  private let options = PhonePlatform.allCases.map { platform in
+  private let options = PushPlatform.phones.map { platform in
     (
       platform,
       Option<String?>(
         platform.payloadOption, "FILE",
-        "a payload for \(platform.serviceName): a file, -, or the text itself")
+        "a payload for \(platform.traits.phone?.payload ?? platform.word): a file, -, or the text itself")
     )
   }
 
   var parameters: [any Parameter] { options.map(\.1) }
 
-  var given: [(platform: PhonePlatform, value: String)] {
+  var given: [(platform: PushPlatform, value: String)] {
     options.compactMap { platform, option in option.wrappedValue.map { (platform, $0) } }
   }
 }

@@ -150,8 +150,8 @@ extension Setting {
       + "these may also be in a private network, which no other may")
   static let pushConnections = Setting(
     key: "pushConnections", kind: .integer(1...1024), standard: nil, placeholder: "N",
-    help: "the maximum number of connections of one credential to WNS, ADM, Baidu or Xiaomi; the "
-      + "defaults are 64, 50, 32 and 32")
+    help: "the maximum number of connections of one credential to a push service over HTTP/1.1; the "
+      + "default is the service's own, from 32 to 64")
   static let migrateGCM = Setting(
     key: "migrateGcm", kind: .flag, standard: "false", placeholder: "",
     help: "reach devices that registered for GCM, which has ended, through the hub's FCM v1 "

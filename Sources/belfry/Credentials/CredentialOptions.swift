@@ -27,24 +27,16 @@ struct CredentialOptions: ParameterGroup {
   var broadcastEndpoint: String?
   @Option("--service-account", "FILE", "fcm: the JSON file of a service account")
   var serviceAccount: String?
-  @Option("--subject", "WHO", "browser: mailto:ADDRESS or an https page; who sends")
+  @Option("--subject", "WHO", "web: mailto:ADDRESS or an https page; who sends")
   var subject: String?
   @Option(
     "--private-key", "FILE",
-    "browser: the private key of the VAPID pair; with --generate, where to write it too")
+    "web: the private key of the VAPID pair; with --generate, where to write it too")
   var privateKey: String?
-  @Option("--public-key", "TEXT", "browser: the public key, to be sure that it is the other half")
+  @Option("--public-key", "TEXT", "web: the public key, to be sure that it is the other half")
   var publicKey: String?
-  @Flag("--generate", "browser: make a VAPID pair and print the public key") var generates
-  @Option("--package-sid", "SID", "wns: the package SID, ms-app://…") var packageSID: String?
-  @Option("--tenant-id", "ID", "wns: the tenant, for an app of Microsoft Entra")
-  var tenantID: String?
-  @Option("--client-id", "ID", "wns (Entra), adm: the client id") var clientID: String?
-  @Option(
-    "--client-secret", "TEXT",
-    "wns (Entra), adm: the client's secret (or BELFRY_CREDENTIAL_SECRET)")
-  var clientSecret: String?
-  @Option("--api-key", "KEY", "baidu: the API key") var apiKey: String?
+  @Flag("--generate", "web: make a VAPID pair and print the public key") var generates
+  private let names = PlainCredentialOptions()
   @Option(
     "--secret", "TEXT",
     "\(PlainCredentialValues.words(with: "--secret")): the secret (or BELFRY_CREDENTIAL_SECRET, "
@@ -54,7 +46,7 @@ struct CredentialOptions: ParameterGroup {
     "--endpoint", "WHERE",
     "apns: production (default), sandbox, or a URL; fcm, "
       + PlainCredentialValues.words(with: "--endpoint")
-      + ": another address, such as that of Xiaomi's region",
+      + ": another address, such as that of a region",
     Reader(words: ["production", "sandbox"]) { text, _ in text })
   var endpoint: String?
   @Option(
@@ -73,9 +65,8 @@ struct CredentialOptions: ParameterGroup {
       ),
       ([$serviceAccount], [.fcmv1]),
       ([$subject, $privateKey, $publicKey, $generates], [.browser]),
-      plain($packageSID), plain($tenantID), plain($clientID), plain($clientSecret), plain($apiKey),
       plain($secret), plain($endpoint, beside: .apns, .fcmv1), plain($tokenURL, beside: .fcmv1),
-    ]
+    ] + names.parameters.map { plain($0) }
   }
 
   private func plain(
@@ -88,12 +79,12 @@ struct CredentialOptions: ParameterGroup {
   func check(for platform: PushPlatform) throws(UsageError) {
     for (parameters, platforms) in owners where !platforms.contains(platform) {
       guard let given = parameters.first(where: \.isGiven) else { continue }
-      let owners = platforms.map { CredentialPlatform.word($0) }.joined(separator: ", ")
+      let owners = platforms.map { $0.word }.joined(separator: ", ")
       throw UsageError(
         "\(given.declaration.name) is an option of \(owners), not of "
-          + CredentialPlatform.word(platform))
+          + platform.word)
     }
-    try UsageError.check(exclusive: $secret, $clientSecret)
+    for option in names.secrets { try UsageError.check(exclusive: $secret, option) }
     if generates, publicKey != nil {
       throw UsageError("--generate makes a new pair, which no --public-key can fit")
     }
@@ -137,12 +128,12 @@ struct CredentialOptions: ParameterGroup {
     case .browser:
       guard let subject else {
         throw UsageError(
-          "browser needs --subject mailto:ADDRESS (or an https page), where push services can ask, "
+          "web needs --subject mailto:ADDRESS (or an https page), where push services can ask, "
             + "with --private-key FILE or --generate")
       }
       if generates { return try Self.generated(subject: subject, at: now) }
       guard let privateKey else {
-        throw UsageError("browser needs --private-key FILE, or --generate to make a pair")
+        throw UsageError("web needs --private-key FILE, or --generate to make a pair")
       }
       return try WebPushCredentialFiles(
         subject: subject, publicKey: publicKey, privateKeyFile: privateKey
@@ -174,26 +165,41 @@ struct CredentialOptions: ParameterGroup {
   }
 }
 
-/// The names of platforms in commands about credentials.
+/// The options of credentials of names and secrets that the sheet of platforms describes.
+private struct PlainCredentialOptions: ParameterGroup {
+  private let options: [(isSecret: Bool, option: Option<String?>)]
+
+  var parameters: [any Parameter] { options.map(\.option) }
+  var secrets: [any Parameter] { options.filter(\.isSecret).map(\.option) }
+
+  init() {
+    var seen: Set<String> = []
+    options = PlainCredentialValues.platforms
+      .flatMap { PlainCredentialValues.families(of: $0).joined() }
+      .compactMap { field, _ in
+        guard let name = field.options.first, !field.help.isEmpty, seen.insert(name).inserted else {
+          return nil
+        }
+        let placeholder = name.split(separator: "-").last.map { $0.uppercased() } ?? "TEXT"
+        let variable = field.isSecret ? " (or BELFRY_CREDENTIAL_SECRET)" : ""
+        return (
+          field.isSecret,
+          Option<String?>(
+            name, field.isSecret ? "TEXT" : placeholder,
+            "\(PlainCredentialValues.words(with: name)): \(field.help)\(variable)")
+        )
+      }
+  }
+}
+
+/// The platforms in commands about credentials.
 enum CredentialPlatform {
   /// The platforms for which a credential can be set here.
-  static let served: [PushPlatform] = [.apns, .fcmv1, .browser] + PlainCredentialValues.platforms
+  static let served = PushPlatform.running.filter { platform in
+    platform.traits.credential.ways.contains { $0.name != nil }
+  }
   static let list =
-    served.dropLast().map(word).joined(separator: ", ") + " or " + word(served[served.count - 1])
-
-  private static let others: [String: PushPlatform] = [
-    "fcm": .fcmv1, "web": .browser, "webpush": .browser, "apple": .apns, "windows": .wns,
-    "amazon": .adm,
-  ]
-
-  /// The preferred name: `fcm`, and otherwise that of an installation.
-  static func word(_ platform: PushPlatform) -> String {
-    platform == .fcmv1 ? "fcm" : platform.rawValue
-  }
-
-  static func named(_ word: String) -> PushPlatform? {
-    others[word.lowercased()] ?? PushPlatform(installationWord: word)
-  }
+    served.dropLast().map(\.word).joined(separator: ", ") + " or " + served[served.count - 1].word
 }
 
 extension Reader where Value == PushPlatform {
@@ -202,9 +208,8 @@ extension Reader where Value == PushPlatform {
   static let anyPlatform = credential { _ in true }
 
   private static func credential(_ fits: @escaping @Sendable (PushPlatform) -> Bool) -> Reader {
-    Reader(words: CredentialPlatform.served.map(CredentialPlatform.word)) {
-      text, _ throws(UsageError) in
-      if let platform = CredentialPlatform.named(text), fits(platform) { return platform }
+    Reader(words: CredentialPlatform.served.map(\.word)) { text, _ throws(UsageError) in
+      if let platform = PushPlatform(named: text), fits(platform) { return platform }
       throw UsageError(
         "'\(text)' is not served by this version; it is one of \(CredentialPlatform.list)")
     }

@@ -110,7 +110,7 @@ extension CredentialSource {
   private static func plain(
     _ platform: PushPlatform, _ section: ConfigurationReader, of hub: ConfigurationReader
   ) throws(ConfigurationError) -> CredentialSource {
-    let fields = PlainCredentialValues.families(of: platform).flatMap { $0 }
+    let fields = PlainCredentialValues.families(of: platform).joined().map(\.field)
     try section.allow(fields.map(\.key))
     var values: [String: String] = [:]
     for field in fields where values[field.key] == nil {

@@ -2,87 +2,29 @@ import Foundation
 import HubCore
 import NotificationHubs
 
-/// Credentials that consist of a name and a secret: the names of their parts on the command line,
-/// in a configuration, and as a property of docs/protocol/rest.md, section 8.1.
+/// Credentials that consist of names and secrets. Their fields are those of the sheet of platforms.
 enum PlainCredentialValues {
-  struct Field: Sendable {
-    let property: String
-    /// The key in a hub's section of a configuration.
-    let key: String
-    /// The options of `belfry credential set`, the preferred one first.
-    let options: [String]
-    var isSecret = false
-    var isOptional = false
+  typealias Field = CredentialTraits.Field
 
-    init(_ property: String, _ key: String, _ options: String...) {
-      (self.property, self.key, self.options) = (property, key, options)
-    }
-
-    fileprivate var secret: Field {
-      var field = self
-      field.isSecret = true
-      return field
-    }
-
-    fileprivate var optional: Field {
-      var field = self
-      field.isOptional = true
-      return field
-    }
-  }
-
-  /// The platforms with such a credential.
-  static let platforms = PushPlatform.allCases.filter { !families(of: $0).isEmpty }
+  /// The platforms with such a credential. Those of the others are files.
+  static let platforms = CredentialPlatform.served.filter { ![.apns, .fcmv1, .browser].contains($0) }
 
   /// The platforms that have a field with this option.
   static func platforms(with option: String) -> [PushPlatform] {
-    platforms.filter { families(of: $0).joined().contains { $0.options.contains(option) } }
+    platforms.filter { platform in
+      families(of: platform).joined().contains { $0.field.options.contains(option) }
+    }
   }
 
   /// The names of those platforms, for the help of the option.
   static func words(with option: String) -> String {
-    platforms(with: option).map(CredentialPlatform.word).joined(separator: ", ")
+    platforms(with: option).map(\.word).joined(separator: ", ")
   }
 
-  /// The alternative ways to authenticate at a platform; empty for platforms whose credentials are
-  /// files.
-  static func families(of platform: PushPlatform) -> [[Field]] {
-    let clientID = Field("ClientId", "clientId", "--client-id")
-    let clientSecret = Field("ClientSecret", "clientSecret", "--client-secret", "--secret").secret
-    let tokenURL = Field("WindowsLiveEndpoint", "tokenUrl", "--token-url").optional
-    return switch platform {
-    case .wns:
-      [
-        [
-          Field("PackageSid", "packageSid", "--package-sid"),
-          Field("SecretKey", "secret", "--secret").secret, tokenURL,
-        ],
-        [Field("TenantId", "tenantId", "--tenant-id"), clientID, clientSecret, tokenURL],
-      ]
-    case .adm:
-      [
-        [
-          clientID, clientSecret, Field("AuthTokenUrl", "tokenUrl", "--token-url").optional,
-          Field("SendUrlTemplate", "endpoint", "--endpoint").optional,
-        ]
-      ]
-    case .baidu:
-      [
-        [
-          Field("BaiduApiKey", "apiKey", "--api-key"),
-          Field("BaiduSecretKey", "secretKey", "--secret").secret,
-          Field("BaiduEndPoint", "endpoint", "--endpoint").optional,
-        ]
-      ]
-    case .xiaomi:
-      [
-        [
-          Field("AppSecret", "appSecret", "--secret").secret,
-          Field("Endpoint", "endpoint", "--endpoint").optional,
-        ]
-      ]
-    case .apns, .fcmv1, .browser, .mpns, .gcm: []
-    }
+  /// The alternative ways to authenticate at a platform.
+  static func families(of platform: PushPlatform) -> [[(field: Field, isOptional: Bool)]] {
+    let credential = platform.traits.credential
+    return credential.ways.filter { $0.name != nil }.map(credential.fields)
   }
 
   /// - Parameters:
@@ -95,19 +37,23 @@ enum PlainCredentialValues {
     let families = families(of: platform)
     // The identifying fields select the way; secrets may have the same name in both.
     let begun = families.filter { family in
-      family.contains { !$0.isSecret && !$0.isOptional && value($0) != nil }
+      family.contains { !$0.field.isSecret && !$0.isOptional && value($0.field) != nil }
     }
     guard begun.count < 2 else {
       throw CredentialError(
-        begun.map { $0.filter { !$0.isSecret && !$0.isOptional }.map(name).joined(separator: ", ") }
-          .joined(separator: " and ") + " exclude each other")
+        begun.map { family in
+          family.filter { !$0.field.isSecret && !$0.isOptional }.map { name($0.field) }
+            .joined(separator: ", ")
+        }.joined(separator: " and ") + " exclude each other")
     }
     var properties: [String: String] = [:]
-    for field in begun.first ?? families.first ?? [] {
+    for (field, isOptional) in begun.first ?? families.first ?? [] {
       if let text = value(field), !text.isEmpty {
         properties[field.property] = text
-      } else if !field.isOptional {
-        let ways = families.map { $0.filter { !$0.isOptional }.map(name).joined(separator: ", ") }
+      } else if !isOptional {
+        let ways = families.map { family in
+          family.filter { !$0.isOptional }.map { name($0.field) }.joined(separator: ", ")
+        }
         throw CredentialError(
           "\(name(field)) is missing; a credential for \(platform.rawValue) needs "
             + ways.joined(separator: ", or "))
@@ -148,33 +94,10 @@ enum CredentialNames: Sendable {
 
   private func names(of platform: PushPlatform) -> [String: String] {
     var names: [String: String] = [:]
-    for (property, option, key) in Self.files[platform] ?? [] {
-      names[property] = self == .options ? option : key
-    }
-    for field in PlainCredentialValues.families(of: platform).flatMap({ $0 }) {
-      names[field.property] = self == .options ? field.options[0] : field.key
+    for field in platform.traits.credential.fields {
+      guard let option = field.options.first else { continue }
+      names[field.property] = self == .options ? option : field.key
     }
     return names
   }
-
-  private static let files: [PushPlatform: [(property: String, option: String, key: String)]] = [
-    .apns: [
-      ("Token", "--key", "keyFile"), ("KeyId", "--key-id", "keyId"),
-      ("AppId", "--team-id", "teamId"), ("AppName", "--bundle-id", "bundleId"),
-      ("ApnsCertificate", "--certificate", "certificateFile"),
-      ("CertificateKey", "--password", "password"), ("Endpoint", "--endpoint", "endpoint"),
-      ("OtherEndpoint", "--other-endpoint", "otherEndpoint"),
-      ("BroadcastEndpoint", "--broadcast-endpoint", "broadcastEndpoint"),
-    ],
-    .fcmv1: [
-      ("ProjectId", "project_id", "project_id"), ("ClientEmail", "client_email", "client_email"),
-      ("PrivateKey", "private_key", "private_key"),
-      ("PrivateKeyId", "private_key_id", "private_key_id"),
-      ("TokenUri", "--token-url", "tokenUri"), ("Endpoint", "--endpoint", "endpoint"),
-    ],
-    .browser: [
-      ("Subject", "--subject", "subject"), ("VapidPublicKey", "--public-key", "publicKey"),
-      ("VapidPrivateKey", "--private-key", "privateKey"),
-    ],
-  ]
 }

@@ -42,7 +42,7 @@ struct DevelopmentBrowserDesk: BrowserPageDesk {
       .first { $0.platform == .browser }
     guard let key = credential?.properties["VapidPublicKey"] else {
       throw HubFailure(
-        status: 409, message: "The hub has no Web Push credential: belfry credential set browser")
+        status: 409, message: "The hub has no Web Push credential: belfry credential set web")
     }
     return key
   }
@@ -63,7 +63,7 @@ struct DevelopmentBrowserDesk: BrowserPageDesk {
     } catch let failure as CommandFailure where failure.exitCode == .refused {
       throw HubFailure(status: 400, message: failure.description)
     }
-    guard let endpoint = device.handle.endpoint else {
+    guard let endpoint = device.handle.members["endpoint"] else {
       throw CommandFailure("the emulator gave no endpoint", exitCode: .defect)
     }
     return LocalSubscription(id: Self.id(device.deviceId, endpoint), endpoint: endpoint)
@@ -71,8 +71,8 @@ struct DevelopmentBrowserDesk: BrowserPageDesk {
 
   func subscription(_ id: String) async throws -> LocalSubscription? {
     guard let name = Self.deviceID(id), let device = try await control().device(name),
-      device.pns == PhonePlatform.web.service, device.state == "registered",
-      let endpoint = device.handle.endpoint, id == Self.id(name, endpoint)
+      device.pns == PushPlatform.browser.traits.phone?.service, device.state == "registered",
+      let endpoint = device.handle.members["endpoint"], id == Self.id(name, endpoint)
     else { return nil }
     return LocalSubscription(id: id, endpoint: endpoint, lastEvent: device.lastSeq ?? 0)
   }

@@ -131,7 +131,7 @@ final class DevelopmentStack: Sendable {
       let control = try EmulatorControl(standIns.control)
       let desk = DevelopmentBrowserDesk.Options(
         hub: options.hub,
-        control: standIns.services[PhonePlatform.web.service] == nil
+        control: standIns.services["webpush"] == nil
           ? nil : control)
       hub.portalDesk = {
         DevelopmentPortalDesk(service: $0, hub: options.hub, control: control)

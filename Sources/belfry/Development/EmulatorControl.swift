@@ -39,15 +39,11 @@ struct EmulatorControl: Sendable {
   struct Device: Decodable, Sendable {
     /// A handle; its members depend on the service.
     struct Handle: Decodable, Sendable {
-      let token: String?
-      let endpoint: String?
-      let p256dh: String?
-      let auth: String?
-      let channelUri: String?
-      let registrationId: String?
-      let userId: String?
-      let channelId: String?
-      let regId: String?
+      let members: [String: String]
+
+      init(from decoder: any Decoder) throws {
+        members = try [String: String?](from: decoder).compactMapValues(\.self)
+      }
     }
     let deviceId: String
     let handle: Handle
@@ -72,19 +68,30 @@ struct EmulatorControl: Sendable {
       let http1: String?
     }
     let apns: Listeners
-    let fcm: Service?
-    let webpush: Service?
-    let wns: Service?
-    let adm: Service?
-    let baidu: Service?
-    let xiaomi: Service?
+    /// The services other than APNs, by name.
+    private let others: [String: Service]
+
+    private struct Name: CodingKey {
+      let stringValue: String
+      var intValue: Int? { nil }
+      init(stringValue: String) { self.stringValue = stringValue }
+      init?(intValue: Int) { nil }
+    }
+
+    init(from decoder: any Decoder) throws {
+      let members = try decoder.container(keyedBy: Name.self)
+      apns = try members.decode(Listeners.self, forKey: Name(stringValue: "apns"))
+      var others: [String: Service] = [:]
+      for name in PushPlatform.phones.compactMap(\.traits.phone?.service) where name != "apns" {
+        others[name] = try members.decodeIfPresent(Service.self, forKey: Name(stringValue: name))
+      }
+      self.others = others
+    }
+
+    subscript(name: String) -> Service? { others[name] }
 
     /// The base URLs by service name.
-    var services: [String: String] {
-      [
-        "fcm": fcm, "webpush": webpush, "wns": wns, "adm": adm, "baidu": baidu, "xiaomi": xiaomi,
-      ].compactMapValues { $0?.http2 ?? $0?.http1 }
-    }
+    var services: [String: String] { others.compactMapValues { $0.http2 ?? $0.http1 } }
   }
 
   /// The base URL, for example `http://127.0.0.1:9400`.

@@ -37,14 +37,14 @@ extension StandInCredentials {
     let mark = Array(Digest.sha256(Array(secret.utf8)).prefix(12))
     let name = Hex.encode(mark)
     var credentials: [PushCredential] = []
-    if let origin = info.wns?.http1 {
+    if let origin = info["wns"]?.http1 {
       let sid = "ms-app://s-1-15-2-" + mark.map(String.init).joined(separator: "-")
       try await api.app(
         ["pns": "wns", "packageSid": sid, "secret": secret], adding: ["secret": secret]
       ) { $0.packageSid == sid }
       credentials.append(wns(sid: sid, secret: secret, tokenURL: origin + "/accesstoken.srf"))
     }
-    if let origin = info.adm?.http1 {
+    if let origin = info["adm"]?.http1 {
       let client = "amzn1.application-oa2-client.\(name)"
       try await api.app(
         ["pns": "adm", "clientId": client, "clientSecret": secret],
@@ -55,14 +55,14 @@ extension StandInCredentials {
           client: client, secret: secret, tokenURL: origin + "/auth/O2/token",
           template: origin + "/messaging/registrations/{0}/messages"))
     }
-    if let origin = info.baidu?.http1 {
+    if let origin = info["baidu"]?.http1 {
       try await api.app(
         ["pns": "baidu", "apiKey": name, "secretKey": secret], adding: ["secretKey": secret]
       ) { $0.apiKey == name }
       credentials.append(
         baidu(key: name, secret: secret, endpoint: origin + "/rest/2.0/channel/channel"))
     }
-    if let origin = info.xiaomi?.http1 {
+    if let origin = info["xiaomi"]?.http1 {
       let package = "com.example.hub\(name)"
       try await api.app(
         ["pns": "xiaomi", "packageName": package, "appSecret": secret],

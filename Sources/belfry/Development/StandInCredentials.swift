@@ -30,7 +30,7 @@ enum StandInCredentials {
     _ api: EmulatorControl, _ info: EmulatorControl.Info, in directory: String
   ) async throws -> [PushCredential] {
     var credentials: [PushCredential] = []
-    if let endpoint = info.fcm?.http2 ?? info.fcm?.http1 {
+    if let endpoint = info["fcm"]?.http2 ?? info["fcm"]?.http1 {
       let key = try kept(directory + "/emulator-fcm.pem") {
         try RSAPrivateKey(pem: $0)
       } make: {
@@ -58,7 +58,7 @@ enum StandInCredentials {
           email: email, keyID: String(keyID), key: try key.pem(), endpoint: endpoint,
           tokenURI: app.tokenUri ?? endpoint + "/token"))
     }
-    if info.webpush != nil {
+    if info["webpush"] != nil {
       let key = try kept(directory + "/emulator-vapid.pem") {
         try P256PrivateKey(pem: $0)
       } make: {

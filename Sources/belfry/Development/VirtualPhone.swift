@@ -9,7 +9,7 @@ struct VirtualPhone: Sendable {
   /// A notification that reached the phone.
   struct Arrival: Sendable {
     /// The visible part; `nil` if there is none.
-    let shown: PhonePlatform.Shown?
+    let shown: PhoneShown?
     let payload: String
     let headers: [String: String]
     /// The time at which the stand-in delivered it to the phone.
@@ -18,7 +18,7 @@ struct VirtualPhone: Sendable {
 
   let control: EmulatorControl
   let device: EmulatorControl.Device
-  let platform: PhonePlatform
+  let platform: PushPlatform
   /// The push channel of the phone.
   let channel: PushChannel
 
@@ -29,7 +29,7 @@ struct VirtualPhone: Sendable {
   ///   - isSandbox: Whether it is a development build, whose token APNs' production does not
   ///     accept.
   static func make(
-    control: EmulatorControl, platform: PhonePlatform = .apns, topic: String,
+    control: EmulatorControl, platform: PushPlatform = .apns, topic: String,
     isSandbox: Bool = false
   ) async throws -> VirtualPhone {
     let app = try platform.app(among: try await control.apps(), topic: topic)
@@ -69,7 +69,7 @@ struct VirtualPhone: Sendable {
 }
 
 extension VirtualPhone.Arrival {
-  fileprivate init?(event: String, platform: PhonePlatform) {
+  fileprivate init?(event: String, platform: PushPlatform) {
     struct Event: Decodable {
       let headers: [String: String]
       let payloadBase64: String

@@ -37,7 +37,7 @@ extension CommandLineSuite {
       #expect(list.output.contains(publicKey) && !list.output.contains("PRIVATE"))
       // A second pair would end every subscription.
       let second = try await set(["--generate"])
-      #expect(second.code == 1 && second.errors.contains("credential delete browser"))
+      #expect(second.code == 1 && second.errors.contains("credential delete web"))
     }
 
     @Test("a file that is there is not written over, and then nothing is kept")

@@ -16,7 +16,7 @@ extension CommandLineSuite {
       arguments: [
         (["set", "apns", "--service-account", "x"], "--service-account is an option of fcm"),
         (["set", "fcm", "--key", "x.p8"], "--key is an option of apns"),
-        (["set", "fcm", "--generate"], "--generate is an option of browser"),
+        (["set", "fcm", "--generate"], "--generate is an option of web"),
         (["set", "xiaomi", "--client-id", "x"], "--client-id is an option of wns, adm"),
         (["set", "apns"], "--key FILE (.p8) or --certificate FILE"),
         (["set", "browser"], "--generate"),
@@ -31,9 +31,9 @@ extension CommandLineSuite {
         (["set", "adm", "--client-id", "c"], "--client-secret is missing"),
         (["set", "adm", "--secret", "a", "--client-secret", "b"], "exclude each other"),
         (["set", "baidu", "--secret", "a"], "--api-key is missing"),
-        (["delete", "palm"], "it is one of apns, fcm, browser"),
-        (["probe", "palm"], "it is one of apns, fcm, browser"),
-        (["set", "mpns"], "it is one of apns, fcm, browser"),
+        (["delete", "palm"], "it is one of apns, fcm, web"),
+        (["probe", "palm"], "it is one of apns, fcm, web"),
+        (["set", "mpns"], "it is one of apns, fcm, web"),
       ])
     func words(words: [String], complaint: String) async throws {
       let (code, errors) = try await run(words)

@@ -1,7 +1,7 @@
 // @ts-check
 // A send as a command or as code, to be used elsewhere. It never contains keys.
 
-import { platformOf } from './platforms.js';
+import { platformOf, platforms } from './platforms.js';
 import { t } from './text.js';
 import { button, choice, code, copyButton, dialog, el } from './view.js';
 
@@ -80,10 +80,6 @@ export function curl(send) {
   ].join('\n');
 }
 
-const options = /** @type {Record<string, string>} */ ({
-  apple: '--apns', fcmv1: '--fcm', browser: '--web', windows: '--wns', adm: '--adm', baidu: '--baidu', xiaomi: '--xiaomi',
-});
-
 /** @param {Send} send */
 export function command(send) {
   // A text that does not begin like a document counts as a file name; - reads from the pipe.
@@ -92,9 +88,10 @@ export function command(send) {
   const before = isText ? '' : `printf %s ${quoted(send.body)} | `;
   const parts = [`${before}belfry send --hub ${quoted(send.hub)} --connection "$BELFRY_CONNECTION_STRING"`];
   const isRaw = contentType(send) === 'application/octet-stream';
+  const platform = platforms[platformOf(send.format) ?? ''];
   if (send.format === 'template') parts.push(`--properties ${body}`);
-  else if (!options[send.format]) return t('send.noCommand');
-  else parts.push(`${options[send.format]} ${body}${isRaw ? ' --raw' : ''}`);
+  else if (!platform?.phone) return t('send.noCommand');
+  else parts.push(`--${platform.word} ${body}${isRaw ? ' --raw' : ''}`);
   const subscription = browserHandle(send);
   const handle = subscription ? JSON.stringify(subscription) : send.handle;
   parts.push(handle ? `--handle ${quoted(handle)}` : send.tags === null ? '--broadcast' : `--tags ${quoted(send.tags)}`);

@@ -1,58 +1,6 @@
 // @ts-check
-// Credentials for push services: the members of each, and the detection of dropped files.
-// The names are those of docs/protocol/rest.md, section 8.1.
-
-/**
- * @typedef {object} Part
- * @property {string} name the property's
- * @property {boolean} [isSecret]
- * @property {boolean} [isOptional]
- * @property {'text' | 'lines' | 'endpoint' | 'file'} [kind]
- * @property {string} [example]
- *
- * @typedef {{key: string, element: string, parts: Part[]}} Form `key` names it in texts
- */
-
-const endpoint = /** @type {Part} */ ({ name: 'Endpoint', isOptional: true });
-
-/** @type {Record<string, Form[]>} by platform; the forms of a credential, of which one is filled in */
-export const forms = {
-  apns: [
-    { key: 'apnsKey', element: 'ApnsCredential', parts: [
-      { name: 'Token', kind: 'lines', isSecret: true }, { name: 'KeyId', example: 'ABC123DEFG' },
-      { name: 'AppId', example: 'DEF123GHIJ' }, { name: 'AppName', example: 'com.example.app' },
-      { name: 'Endpoint', kind: 'endpoint' },
-    ] },
-    { key: 'apnsCertificate', element: 'ApnsCredential', parts: [
-      { name: 'ApnsCertificate', kind: 'file', isSecret: true }, { name: 'CertificateKey', isSecret: true, isOptional: true },
-      { name: 'Endpoint', kind: 'endpoint' },
-    ] },
-  ],
-  fcmv1: [{ key: 'fcm', element: 'FcmV1Credential', parts: [
-    { name: 'ProjectId' }, { name: 'ClientEmail' }, { name: 'PrivateKey', kind: 'lines', isSecret: true },
-    { name: 'PrivateKeyId', isOptional: true }, { name: 'TokenUri', isOptional: true }, endpoint,
-  ] }],
-  browser: [{ key: 'vapid', element: 'BrowserCredential', parts: [
-    { name: 'Subject', example: 'mailto:ops@example.com' }, { name: 'VapidPublicKey' }, { name: 'VapidPrivateKey', isSecret: true },
-  ] }],
-  wns: [
-    { key: 'wnsEntra', element: 'WnsCredential', parts: [
-      { name: 'TenantId' }, { name: 'ClientId' }, { name: 'ClientSecret', isSecret: true },
-    ] },
-    { key: 'wnsSid', element: 'WnsCredential', parts: [
-      { name: 'PackageSid', example: 'ms-app://s-1-15-2-…' }, { name: 'SecretKey', isSecret: true },
-      { name: 'WindowsLiveEndpoint', isOptional: true },
-    ] },
-  ],
-  adm: [{ key: 'adm', element: 'AdmCredential', parts: [
-    { name: 'ClientId' }, { name: 'ClientSecret', isSecret: true }, { name: 'AuthTokenUrl', isOptional: true },
-    { name: 'SendUrlTemplate', isOptional: true },
-  ] }],
-  baidu: [{ key: 'baidu', element: 'BaiduCredential', parts: [
-    { name: 'BaiduApiKey' }, { name: 'BaiduSecretKey', isSecret: true }, { name: 'BaiduEndPoint', isOptional: true },
-  ] }],
-  xiaomi: [{ key: 'xiaomi', element: 'XiaomiCredential', parts: [{ name: 'AppSecret', isSecret: true }, endpoint] }],
-};
+// Credentials as files that somebody has dropped: what kind each is, and what it fills in. The names are those
+// of docs/protocol/rest.md, section 8.1.
 
 export const endpoints = {
   production: 'https://api.push.apple.com:443/3/device',

@@ -3,7 +3,7 @@
 // lists.
 
 import * as api from './api.js';
-import { platformName } from './platforms.js';
+import { platformName, platforms } from './platforms.js';
 import { t } from './text.js';
 import { badge, chips, data, el, link, moment, short } from './view.js';
 import { textOf } from './xml.js';
@@ -19,9 +19,7 @@ import { textOf } from './xml.js';
  * @property {string} [expirationTime]
  * @property {string} [userId]
  * @property {string[]} [tags]
- * @property {Record<string, string>} [pushVariables]
  * @property {Record<string, Template>} [templates]
- * @property {Record<string, unknown>} [secondaryTiles]
  *
  * @typedef {object} Registration
  * @property {string} registrationId
@@ -89,12 +87,6 @@ export const registrationColumns = (page) => [
   { head: t('devices.until'), cell: (item) => isNever(item.expirationTime) ? t('devices.never') : moment(item.expirationTime) },
 ];
 
-// By the prefix of the elements of descriptions (docs/protocol/rest.md, section 3.1).
-const prefixes = {
-  Apple: 'apns', FcmV1: 'fcmv1', Windows: 'wns', Browser: 'browser', Adm: 'adm', Baidu: 'baidu', Xiaomi: 'xiaomi',
-  Gcm: 'gcm', Mpns: 'mpns',
-};
-
 /**
  * A page of the hub's registrations, which are Atom.
  * @param {string} hub
@@ -120,12 +112,11 @@ export async function registrations(hub, tag, from, signal) {
 function read(node) {
   const text = (/** @type {string} */ name) => textOf(node, name);
   const tags = text('Tags').split(',').map((tag) => tag.trim()).filter(Boolean);
-  const prefix = Object.keys(prefixes).find((prefix) => node.localName.startsWith(prefix)) ?? '';
   const isTemplate = node.localName.includes('Template');
   const own = tags.find((tag) => tag.startsWith('$InstallationId:{'));
   return {
     registrationId: text('RegistrationId'), tags,
-    platform: prefixes[/** @type {keyof typeof prefixes} */ (prefix)] ?? prefix,
+    platform: Object.keys(platforms).find((key) => node.localName.startsWith(platforms[key].prefix)) ?? '',
     installationId: own?.slice('$InstallationId:{'.length, -1),
     template: isTemplate ? text('TemplateName') : undefined, expirationTime: text('ExpirationTime'), description: node,
   };

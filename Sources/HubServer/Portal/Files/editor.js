@@ -62,7 +62,7 @@ export function editor({ format, body, changed, only }) {
     return nameBox;
   }
 
-  /** @param {import('./payloads.js').Sample | undefined} given */
+  /** @param {import('./platforms.js').Sample | undefined} given */
   function take(given) {
     text.value = given?.body ?? '';
     rows.replaceChildren();

@@ -1,8 +1,8 @@
 // @ts-check
-// The emulator's control API (docs/protocol/emulator.md), which `belfry up` serves below the portal; and
-// the handle and the template of a device of each push service.
+// The emulator's control API (docs/protocol/emulator.md), which `belfry up` puts behind the portal.
 
 import * as api from './api.js';
+import { platforms } from './platforms.js';
 
 const root = '/$portal/emulator/v1/';
 
@@ -39,35 +39,19 @@ export async function control(path, options = {}) {
 export const events = (device, told, signal) =>
   api.stream(`${root}devices/${encodeURIComponent(device)}/events`, told, signal);
 
-/**
- * @typedef {object} Kind a platform as the emulator has it
- * @property {string} pns
- * @property {string} name of a device of it
- * @property {'ios' | 'android' | 'windows' | 'browser' | 'tablet'} look
- * @property {(handle: Record<string, any>) => any} channel as an installation has it
- * @property {{body: string, headers?: Record<string, string>}} template
- */
+/** @type {Record<string, import('./platforms.js').Kind>} by the word of installations */
+export const kinds = Object.fromEntries(Object.entries(platforms).flatMap(([key, { phone }]) => phone ? [[key, phone]] : []));
 
-/** @type {Record<string, Kind>} by the word of installations */
-export const kinds = {
-  apns: { pns: 'apns', name: 'iPhone', look: 'ios', channel: ({ token }) => token,
-    template: { body: '{"aps":{"alert":"$(message)"}}' } },
-  fcmv1: { pns: 'fcm', name: 'Android', look: 'android', channel: ({ token, fid }) => token ?? fid,
-    template: { body: '{"message":{"notification":{"title":"PushDemo","body":"$(message)"}}}' } },
-  browser: { pns: 'webpush', name: 'Browser', look: 'browser', channel: ({ endpoint, p256dh, auth }) => ({ endpoint, p256dh, auth }),
-    template: { body: '{"title":"PushDemo","body":"$(message)"}' } },
-  wns: { pns: 'wns', name: 'Windows', look: 'windows', channel: ({ channelUri }) => channelUri,
-    template: {
-      body: '<toast><visual><binding template="ToastGeneric"><text>PushDemo</text><text>$(message)</text></binding></visual></toast>',
-      headers: { 'X-WNS-Type': 'wns/toast' },
-    } },
-  adm: { pns: 'adm', name: 'Fire', look: 'tablet', channel: ({ registrationId }) => registrationId,
-    template: { body: '{"data":{"title":"PushDemo","message":"$(message)"}}' } },
-  baidu: { pns: 'baidu', name: 'Baidu', look: 'android', channel: ({ userId, channelId }) => `${userId}-${channelId}`,
-    template: { body: '{"title":"PushDemo","description":"$(message)"}', headers: { 'X-Baidu-Message-Type': '1' } } },
-  xiaomi: { pns: 'xiaomi', name: 'Xiaomi', look: 'android', channel: ({ regId }) => regId,
-    template: { body: '{"title":"PushDemo","description":"$(message)","payload":"$(message)"}' } },
-};
+/**
+ * A device's handle as an installation has it.
+ * @param {import('./platforms.js').Kind} kind
+ * @param {Record<string, any>} handle
+ */
+export function channelOf({ handle: names, look }, handle) {
+  if (look === 'browser') return Object.fromEntries(names.map((name) => [name, handle[name]]));
+  // What joins the two ids of Baidu. A device of FCM may have a fid in place of a token.
+  return names.map((name) => handle[name] ?? handle.fid).join('-');
+}
 
 /** @param {string} pns of a service, or of its token service */
 export const platformOfService = (pns) => Object.keys(kinds).find((key) => kinds[key].pns === pns.replace(/-token$/, '')) ?? pns;

@@ -3,14 +3,16 @@
 // that the rest, including credentials, stays unchanged.
 
 import * as api from './api.js';
+import { platforms } from './platforms.js';
 import { atom, connect, entryOf, made, member, textOf } from './xml.js';
 
-/** In the order of the description. */
-const members = [
+/** In the order in which the description has them; credentials that the original does not have come last. */
+const original = [
   'ApnsCredential', 'RegistrationTtl', 'WnsCredential', 'AuthorizationRules', 'GcmCredential',
   'MpnsCredential', 'UserMetadata', 'AdmCredential', 'BaiduCredential', 'Status', 'FcmV1Credential',
-  'BrowserCredential', 'XiaomiCredential',
+  'BrowserCredential',
 ];
+const members = [...new Set([...original, ...Object.values(platforms).map(({ element }) => element)])];
 
 /**
  * @typedef {object} Hub
@@ -33,8 +35,7 @@ function read(entry) {
     name: textOf(entry, 'title'), updated: textOf(entry, 'updated'), description,
     isDisabled: textOf(description, 'Status') === 'true', ttl: textOf(description, 'RegistrationTtl'),
     metadata: textOf(description, 'UserMetadata'),
-    credentials: members.filter((name) => name.endsWith('Credential') && member(description, name))
-      .map((name) => name.replace('Credential', '').toLowerCase()),
+    credentials: Object.keys(platforms).filter((key) => member(description, platforms[key].element)),
   };
 }
 

@@ -6,7 +6,6 @@ import { notificationLimit, platformOf, platforms } from './platforms.js';
 import { t } from './text.js';
 
 /**
- * @typedef {{name: string, body: string, headers?: Record<string, string>}} Sample `name` is a key of texts
  * @typedef {{size: number, limit: number | null, faults: string[], hints: string[]}} Verdict
  *   faults are refused; hints are likely mistakes
  */
@@ -14,47 +13,14 @@ import { t } from './text.js';
 /** @param {any} value */
 const pretty = (value) => JSON.stringify(value, null, 2);
 
-/** @type {Record<string, Sample[]>} by format */
+/** @type {Record<string, import('./platforms.js').Sample[]>} by format */
 export const samples = {
   template: [
     { name: 'payload.message', body: pretty({ message: 'Hello from Belfry!' }) },
     { name: 'payload.titleAndMessage', body: pretty({ title: 'Goal!', message: 'Oslo leads 2:1' }) },
   ],
-  apple: [
-    { name: 'payload.alert', body: pretty({ aps: { alert: { title: 'Goal!', body: 'Oslo leads 2:1' }, sound: 'default', badge: 1 } }) },
-    { name: 'payload.silent', body: pretty({ aps: { 'content-available': 1 }, refresh: 'scores' }), headers: { 'apns-push-type': 'background', 'apns-priority': '5' } },
-    { name: 'payload.urgent', body: pretty({ aps: { alert: { title: 'Door open', body: 'The front door has been open for 10 minutes.' }, 'interruption-level': 'time-sensitive', sound: 'default' } }) },
-    { name: 'payload.activity', body: pretty({ aps: { timestamp: 1893834000, event: 'update', 'content-state': { home: 2, away: 1 } } }), headers: { 'apns-push-type': 'liveactivity', 'apns-priority': '10' } },
-  ],
-  fcmv1: [
-    { name: 'payload.alert', body: pretty({ message: { notification: { title: 'Goal!', body: 'Oslo leads 2:1' } } }) },
-    { name: 'payload.silent', body: pretty({ message: { data: { refresh: 'scores' }, android: { priority: 'normal' } } }) },
-    { name: 'payload.urgent', body: pretty({ message: { notification: { title: 'Door open', body: 'The front door has been open for 10 minutes.' }, android: { priority: 'high', notification: { channel_id: 'alarms' } } } }) },
-  ],
-  browser: [
-    { name: 'payload.alert', body: pretty({ title: 'Goal!', body: 'Oslo leads 2:1' }) },
-    { name: 'payload.urgent', body: pretty({ title: 'Door open', body: 'The front door has been open for 10 minutes.' }), headers: { Urgency: 'high', TTL: '600' } },
-  ],
-  windows: [
-    { name: 'payload.toast', body: '<toast>\n  <visual>\n    <binding template="ToastGeneric">\n      <text>Goal!</text>\n      <text>Oslo leads 2:1</text>\n    </binding>\n  </visual>\n</toast>', headers: { 'X-WNS-Type': 'wns/toast' } },
-    { name: 'payload.badge', body: '<badge value="3"/>', headers: { 'X-WNS-Type': 'wns/badge' } },
-    { name: 'payload.raw', body: 'door open', headers: { 'X-WNS-Type': 'wns/raw' } },
-  ],
-  adm: [
-    { name: 'payload.data', body: pretty({ data: { title: 'Goal!', message: 'Oslo leads 2:1' }, consolidationKey: 'scores' }) },
-  ],
-  baidu: [
-    { name: 'payload.alert', body: pretty({ title: 'Goal!', description: 'Oslo leads 2:1' }) },
-    { name: 'payload.data', body: pretty({ refresh: 'scores' }) },
-  ],
-  xiaomi: [
-    { name: 'payload.alert', body: pretty({ title: 'Goal!', description: 'Oslo leads 2:1' }) },
-    { name: 'payload.data', body: pretty({ pass_through: 1, payload: 'refresh scores' }) },
-  ],
-  gcm: [{ name: 'payload.data', body: pretty({ data: { message: 'Oslo leads 2:1' } }) }],
-  windowsphone: [
-    { name: 'payload.toast', body: '<wp:Notification xmlns:wp="WPNotification">\n  <wp:Toast>\n    <wp:Text1>Goal!</wp:Text1>\n    <wp:Text2>Oslo leads 2:1</wp:Text2>\n  </wp:Toast>\n</wp:Notification>', headers: { 'X-WindowsPhone-Target': 'toast', 'X-NotificationClass': '2' } },
-  ],
+  ...Object.fromEntries(Object.values(platforms).map(({ format, samples }) =>
+    [format, samples.map((sample) => ({ ...sample, body: tidy(sample.body) }))])),
 };
 
 /**

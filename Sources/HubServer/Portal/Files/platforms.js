@@ -1,30 +1,45 @@
 // @ts-check
-// Differences between the platforms in the portal. Names, formats, limits and forms are those of
-// Sources/NotificationHubs/Devices/PlatformTraits.swift; a test compares them.
+// The sheet of platforms: what sets them apart. The server makes it from
+// Sources/NotificationHubs/Platforms, so that nothing here repeats it.
 
 import { t } from './text.js';
 
 /**
+ * @typedef {{name: string, body: string, headers?: Record<string, string>}} Sample `name` is a key of texts
+ *
+ * @typedef {object} Part of a credential
+ * @property {string} name the property's (docs/protocol/rest.md, section 8.1)
+ * @property {boolean} [isOptional]
+ * @property {'text' | 'secret' | 'lines' | 'endpoint' | 'file'} kind
+ * @property {string} [example]
+ *
+ * @typedef {{key: string, parts: Part[]}} Form a way to authenticate; `key` names it in texts
+ *
+ * @typedef {object} Kind a device, as the emulator has it
+ * @property {string} pns
+ * @property {string} name
+ * @property {'ios' | 'android' | 'windows' | 'browser' | 'tablet'} look
+ * @property {string[]} handle members of its handle
+ * @property {{body: string, headers?: Record<string, string>}} template
+ * @property {{status: number, reason?: string}} dead the service's answer for a handle that is dead
+ * @property {boolean} showsText whether it shows a payload that has no form
+ *
  * @typedef {object} Platform
- * @property {string} name display name
- * @property {string} format value of ServiceBusNotification-Format
+ * @property {string} name for people
+ * @property {string} word of the command line
+ * @property {string} format the word of ServiceBusNotification-Format
  * @property {'object' | 'json' | 'xml'} form
- * @property {number | null} limit bytes of payload; null if the service does not document it
- * @property {boolean} [isRetired]
+ * @property {number | null} limit bytes of payload; null where the service's documents do not say
+ * @property {boolean} isRetired
+ * @property {string} prefix the beginning of its elements in descriptions (docs/protocol/rest.md, section 3.1)
+ * @property {string} element its credential in a hub's description
+ * @property {Form[]} forms the forms of its credential, of which one is filled in
+ * @property {Sample[]} samples
+ * @property {Kind} [phone]
  */
 
 /** @type {Record<string, Platform>} by the word of installations */
-export const platforms = {
-  apns: { name: 'APNs', format: 'apple', form: 'object', limit: 4096 },
-  fcmv1: { name: 'FCM', format: 'fcmv1', form: 'object', limit: 4096 },
-  wns: { name: 'Windows', format: 'windows', form: 'xml', limit: 5000 },
-  browser: { name: 'Web push', format: 'browser', form: 'json', limit: 3993 },
-  adm: { name: 'Amazon', format: 'adm', form: 'object', limit: 6144 },
-  baidu: { name: 'Baidu', format: 'baidu', form: 'object', limit: 4096 },
-  xiaomi: { name: 'Xiaomi', format: 'xiaomi', form: 'object', limit: null },
-  gcm: { name: 'GCM', format: 'gcm', form: 'object', limit: null, isRetired: true },
-  mpns: { name: 'Windows Phone', format: 'windowsphone', form: 'xml', limit: 3072, isRetired: true },
-};
+export const platforms = await fetch('/$portal/platforms.json').then((reply) => reply.json());
 
 /** Maximum size of any notification in bytes, including the properties of a template send. */
 export const notificationLimit = 65_536;

@@ -55,8 +55,7 @@ export function read(platform, payload) {
   try {
     value = JSON.parse(payload);
   } catch {
-    // These two accept any text, and Xiaomi shows it unchanged.
-    return ['browser', 'xiaomi'].includes(platform) && payload ? { ...nothing, body: payload, isSilent: false } : nothing;
+    return platforms[platform]?.phone?.showsText && payload ? { ...nothing, body: payload, isSilent: false } : nothing;
   }
   const text = (/** @type {any} */ part) => typeof part === 'string' || typeof part === 'number' ? String(part) : '';
   /** @param {...any} parts the first that says something */

@@ -3,9 +3,9 @@
 
 import * as api from '../api.js';
 import { dress } from '../dress.js';
-import { endpoints, forms, recognise, vapidPair } from '../credentials.js';
+import { endpoints, recognise, vapidPair } from '../credentials.js';
 import { changeHub, oneHub, set, standing } from '../hubs.js';
-import { platformName } from '../platforms.js';
+import { platformName, platforms } from '../platforms.js';
 import { freshly } from '../reauthentication.js';
 import { has, t } from '../text.js';
 import { announce, badge, button, choice, confirm, copyButton, data, dialog, dropZone, el, facts, field, form, heading, input, moment, notice, section, select, short, submitButton } from '../view.js';
@@ -20,11 +20,11 @@ export async function show(page) {
   const { credentials } = await api.json(api.at(page.hub, 'credentials'), { signal: page.signal });
   /** @type {Map<string, State>} */
   const present = new Map(credentials.map((/** @type {State} */ one) => [one.platform, one]));
-  const platforms = [...new Set([...Object.keys(forms), ...present.keys()])];
+  const shown = Object.keys(platforms).filter((key) => platforms[key].forms.length > 0 || present.has(key));
   page.main.append(
     heading(t('credentials.title')),
     drop(page),
-    el('div', { class: 'grid' }, platforms.map((platform) => card(page, platform, present.get(platform)))));
+    el('div', { class: 'grid' }, shown.map((platform) => card(page, platform, present.get(platform)))));
 }
 
 /** @param {import('../app.js').Page} page */
@@ -41,7 +41,7 @@ const drop = (page) => dropZone(t('credentials.drop'), t('credentials.dropHint')
  */
 function card(page, platform, state) {
   const answer = el('div', { role: 'status' });
-  const canSet = platform in forms;
+  const canSet = platforms[platform].forms.length > 0;
   if (!state) {
     return section(platformName(platform), el('p', { class: 'soft' }, t('credentials.missing')),
       canSet && el('div', { class: 'buttons' }, button(t('credentials.set'), () => edit(page, platform), { 'aria-label': `${t('credentials.set')}: ${platformName(platform)}` })));
@@ -78,7 +78,8 @@ function expiry(at) {
 async function edit(page, platform, formKey, values = {}) {
   const hub = await freshly(() => oneHub(page.hub, page.signal));
   if (!hub) return;
-  let chosen = forms[platform].find((one) => one.key === formKey) ?? forms[platform][0];
+  const { forms, element } = platforms[platform];
+  let chosen = forms.find((one) => one.key === formKey) ?? forms[0];
   /** @type {Record<string, HTMLInputElement | HTMLTextAreaElement | HTMLSelectElement>} */
   let controls = {};
   const place = el('div', { class: 'stack' });
@@ -86,10 +87,11 @@ async function edit(page, platform, formKey, values = {}) {
     controls = {};
     place.replaceChildren(...chosen.parts.map((part) => {
       const given = values[part.name] ?? '';
-      const label = t(`credentials.part.${part.name}`) + (part.isOptional ? ` (${t('credentials.optional')})` : '');
+      const key = `credentials.part.${part.name}`;
+      const label = (has(key) ? t(key) : part.name) + (part.isOptional ? ` (${t('credentials.optional')})` : '');
       const control = part.kind === 'lines' ? el('textarea', { class: 'code', rows: 5, value: given, spellcheck: 'false', autocomplete: 'off' })
         : part.kind === 'endpoint' ? select([[endpoints.production, t('credentials.production')], [endpoints.sandbox, t('credentials.sandbox')]], given || endpoints.production, () => {})
-          : input({ value: given, type: part.isSecret && part.kind !== 'file' ? 'password' : 'text', placeholder: part.example, autocapitalize: 'off', readOnly: part.kind === 'file' });
+          : input({ value: given, type: part.kind === 'secret' ? 'password' : 'text', placeholder: part.example, autocapitalize: 'off', readOnly: part.kind === 'file' });
       controls[part.name] = control;
       return field(label, control, part.kind === 'file' && !given ? t('credentials.dropFirst') : null);
     }), ...(platform === 'browser' ? [el('div', { class: 'buttons' }, button(t('credentials.generate'), async () => {
@@ -103,11 +105,11 @@ async function edit(page, platform, formKey, values = {}) {
     const given = read();
     const missing = chosen.parts.find((part) => !part.isOptional && !given[part.name]);
     if (missing) return controls[missing.name].focus();
-    await freshly(() => changeHub(hub, (description) => write(description, chosen.element, given)));
+    await freshly(() => changeHub(hub, (description) => write(description, element, given)));
     close(given);
-  }, forms[platform].length > 1 && choice(t('credentials.kind'), forms[platform].map((one) => [one.key, t(`credentials.form.${one.key}`)]), chosen.key, (key) => {
+  }, forms.length > 1 && choice(t('credentials.kind'), forms.map((one) => [one.key, t(`credentials.form.${one.key}`)]), chosen.key, (key) => {
     values = { ...values, ...read() };
-    chosen = forms[platform].find((one) => one.key === key) ?? chosen;
+    chosen = forms.find((one) => one.key === key) ?? chosen;
     build();
   }), place, platform === 'browser' && el('p', { class: 'hint' }, t('credentials.pairHint')),
   el('div', { class: 'buttons' }, button(t('view.cancel'), () => close(null)), submitButton(t('credentials.save'))))]);
@@ -143,7 +145,7 @@ function write(description, element, values) {
  * @param {string} platform
  */
 async function remove(page, platform) {
-  const element = { apns: 'ApnsCredential', fcmv1: 'FcmV1Credential', gcm: 'GcmCredential', mpns: 'MpnsCredential' }[platform] ?? forms[platform][0].element;
+  const { element } = platforms[platform];
   const done = await confirm({
     title: t('credentials.deleteTitle', { name: platformName(platform) }), text: t('credentials.deleteText'), action: t('view.delete'),
     act: async () => {

@@ -5,7 +5,7 @@ import * as api from '../api.js';
 import { handleOf, isNever, stateOf } from '../devices.js';
 import { explain, explanationView, pretty, verdictBadge } from '../explanation.js';
 import { platformName } from '../platforms.js';
-import { t } from '../text.js';
+import { has, t } from '../text.js';
 import { announce, badge, button, code, confirm, copyButton, data, dialog, el, facts, field, form, heading, input, later, link, moment, nothing, section, short, submitButton, table } from '../view.js';
 
 /** Number of recent notifications examined. */
@@ -34,13 +34,24 @@ export async function show(page) {
       [t('devices.until'), isNever(device.expirationTime) ? t('devices.never') : moment(device.expirationTime)],
       [t('device.environment'), device.platform === 'apns' && later(page.signal, () => environment(page, device), 1)],
       [t('device.handle'), el('span', null, short(handle, 40), ' ', copyButton(handle))],
-      [t('device.variables'), device.pushVariables && data(JSON.stringify(device.pushVariables))],
+      ...furtherMembers(device),
     ])),
     tagsSection(page, device, mayChange),
     section(t('device.templates'), templates(device)),
     section(t('device.pushes'), el('p', { class: 'hint' }, t('device.pushesHint', { n: latest })),
       later(page.signal, () => pushes(page, device)), explainForm(page, device)));
 }
+
+/** Members with a place of their own on the page, or none. */
+const placed = ['installationId', 'platform', 'pushChannel', 'pushChannelExpired', 'expirationTime', 'userId', 'tags', 'templates', 'secondaryTiles'];
+
+/**
+ * The other members of an installation, each under the name that a text gives it, or its own.
+ * @param {import('../devices.js').Installation} device
+ * @returns {[string, HTMLElement][]}
+ */
+const furtherMembers = (device) => Object.entries(device).filter(([name]) => !placed.includes(name)).map(([name, value]) => [
+  has(`device.member.${name}`) ? t(`device.member.${name}`) : name, data(typeof value === 'string' ? value : JSON.stringify(value))]);
 
 /**
  * The host of the next push: APNs separates builds from Xcode from all others.

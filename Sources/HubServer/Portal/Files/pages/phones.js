@@ -4,7 +4,7 @@
 
 import * as api from '../api.js';
 import { dress } from '../dress.js';
-import { appOf, control, decoded, events, kinds, platformOfService } from '../emulator.js';
+import { appOf, channelOf, control, decoded, events, kinds, platformOfService } from '../emulator.js';
 import { pretty } from '../explanation.js';
 import { platformName } from '../platforms.js';
 import { read } from '../preview.js';
@@ -242,7 +242,7 @@ async function inbox(page, phone) {
   about.replaceChildren(facts([
     [t('devices.state'), t(device.state === 'registered' ? 'devices.alive' : 'phones.dead')], [t('phones.got'), String(device.counters.delivered)],
     [t('phones.waiting'), String(device.counters.stored)],
-    [t('phones.handle'), short(String(kinds[platformOfService(pns)]?.channel(device.handle) ?? ''), 30)],
+    [t('phones.handle'), short(JSON.stringify(channelOf(kinds[platformOfService(pns)], device.handle)).replace(/^"|"$/g, ''), 30)],
     [t('phones.atHub'), link(page.to('devices', installationOf(deviceId)), installationOf(deviceId))],
   ]));
   const { notifications } = await control(`devices/${deviceId}/notifications`);
@@ -294,7 +294,7 @@ async function add(page, done) {
 const register = (page, platform, device, tags, userId) => {
   const id = installationOf(device.deviceId);
   return api.request(api.at(page.hub, 'installations', id), { method: 'PUT', body: {
-    installationId: id, platform, pushChannel: kinds[platform].channel(device.handle), tags,
+    installationId: id, platform, pushChannel: channelOf(kinds[platform], device.handle), tags,
     ...(userId ? { userId } : {}), templates: { genericTemplate: kinds[platform].template },
   } });
 };
@@ -330,23 +330,13 @@ const actions = {
 };
 
 /**
- * The reply of each service for a dead handle.
- * @type {Record<string, object>}
- */
-const dead = {
-  apns: { status: 410, reason: 'Unregistered' }, fcm: { status: 404, reason: 'UNREGISTERED' }, webpush: { status: 410 },
-  wns: { status: 410 }, adm: { status: 400, reason: 'Unregistered' }, baidu: { status: 400, reason: '30608' },
-  xiaomi: { status: 200, reason: '10029' },
-};
-
-/**
- * The rules of a switch.
+ * The rules that a switch stands for.
  * @param {string} key
  * @param {string} service '*' is all
  * @returns {{pns: string, action: any}[]}
  */
 const rulesOf = (key, service) => key === 'dead'
-  ? (service === '*' ? Object.keys(dead) : [service]).map((pns) => ({ pns, action: { type: 'reply', ...dead[pns] } }))
+  ? Object.values(kinds).filter(({ pns }) => service === '*' || service === pns).map(({ pns, dead }) => ({ pns, action: { type: 'reply', ...dead } }))
   : [{ pns: service, action: actions[key] }];
 
 /** @param {import('../app.js').Page} page */
