@@ -88,7 +88,7 @@ struct OpenAPITests {
     let declared = schema.compactMap { $0.firstMatch(of: #/^        (\w+):/#).map { String($0.1) } }
     var phone = Installation(
       installationID: "a", userID: "u", platform: .wns, pushChannel: .handle("h"), tags: ["t"],
-      templates: ["t": PushTemplate(body: "b")], pushVariables: ["v": "w"])
+      pushVariables: ["v": "w"], templates: ["t": PushTemplate(body: "b")])
     phone.secondaryTiles = ["s": SecondaryTile(pushChannel: "h")]
     guard case .object(let members) = try JSONValue.parse(phone.hubJSON) else { return }
     // A member that is new has to be filled in above.

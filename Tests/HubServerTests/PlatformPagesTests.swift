@@ -18,7 +18,9 @@ struct PlatformPagesTests {
       let handle =
         platform.traits.handleElements ?? ["\(platform.registrationPrefix)RegistrationId"]
       #expect(Self.words(row[1]).filter { $0 != "SecondaryTileName" } == handle)
-      #expect(Self.words(row[2]).contains { $0.hasSuffix("Headers") } == platform.traits.hasTemplateHeaders)
+      #expect(
+        Self.words(row[2]).contains { $0.hasSuffix("Headers") }
+          == platform.traits.hasTemplateHeaders)
       #expect(Self.words(row[3]) == [platform.sendFormat])
       #expect(Self.words(row[4]) == [platform.telemetryPrefix])
     }

@@ -99,11 +99,12 @@ struct PortalFilesTests {
     #expect(forms == ["wnsEntra", "wnsSid"])
   }
 
-  @Test("the headers that the portal suggests go to the push service", arguments: PushPlatform.allCases)
+  @Test(
+    "the headers that the portal suggests go to the push service", arguments: PushPlatform.allCases)
   func headers(_ platform: PushPlatform) throws {
     let script = try Self.text("payloads.js")
     let table = try #require(
-      script.firstMatch(of: #/export const headerNames = \{\n([^]*?)\n\};/#)?.1)
+      script.firstMatch(of: #/export const headerNames = \{\n([\s\S]*?)\n\};/#)?.1)
     let entry = try Regex("(?m)^  \(platform.sendFormat): \\{([^}]*)\\}")
     guard let match = String(table).firstMatch(of: entry), let names = match[1].substring else {
       #expect(platform.traits.headerPrefix == nil && platform.traits.headers.isEmpty)

@@ -42,7 +42,9 @@ struct PlatformTraitsTests {
       var names = [platform.word, platform.rawValue, platform.sendFormat]
       names += platform.traits.otherWords + (phone.map { [$0.service] } ?? [])
       for name in names {
-        #expect(PushPlatform(named: name) == platform && PushPlatform(named: name.uppercased()) == platform)
+        #expect(
+          PushPlatform(named: name) == platform
+            && PushPlatform(named: name.uppercased()) == platform)
       }
     }
     #expect(PushPlatform(named: "palm") == nil)

@@ -27,7 +27,9 @@ extension PushPlatform {
 extension CredentialTraits {
   /// The ways that the portal offers, the preferred one first.
   fileprivate var forms: [JSONValue] {
-    let offered = [ways[preferredWay]] + ways.enumerated().filter { $0.offset != preferredWay }
+    let offered =
+      [ways[preferredWay]]
+      + ways.enumerated().filter { $0.offset != preferredWay }
       .map(\.element)
     return offered.compactMap { way in
       way.name.map { name in

@@ -12,18 +12,18 @@ struct Route: Sendable {
     @Sendable (HubAPI, HTTPRequest, HTTPPathParameters, Replies, inout RequestNote) async throws
       -> HTTPResponse
 
-  /// Every operation, declared once: method, path, required right, name in the logs, handler. A
-  /// hub's name may have several segments; if two paths match, the first one applies.
+  /// The handler of every operation. If two paths match, the first one applies.
   ///
   /// Operations other than GET are changes and appear in the activity log, unless they only read.
   static let table: HTTPRouteTable<Route> = {
     var table = HTTPRouteTable<Route>()
     func on(
-      _ method: HTTPMethod, _ path: String, of hub: String = "/{hub+}", _ access: Access,
-      _ name: String, onlyLooks: Bool = false, isSecret: Bool = false,
-      wantsConfirmation: Bool = false, hidesObject: Bool = false,
+      _ operation: HubOperation, as verb: HTTPMethod? = nil, onlyLooks: Bool = false,
+      isSecret: Bool = false, wantsConfirmation: Bool = false, hidesObject: Bool = false,
       _ action: @escaping @Sendable (HubAPI) -> (HubCall) async throws -> HTTPResponse
     ) {
+      let (name, access) = (operation.name, operation.access)
+      let method = verb ?? HTTPMethod(rawValue: operation.method)
       let isLook = method == .get || method == .head || onlyLooks
       let terms = RouteTerms(
         access: access, change: isLook ? nil : name,
@@ -43,117 +43,98 @@ struct Route: Sendable {
           }
         }
       }
-      table.add(method, hub + path, route)
+      table.add(method, operation.pattern, route)
     }
     func manage(
-      _ method: HTTPMethod, _ path: String, _ access: ManagementAccess,
+      _ operation: HubOperation, _ access: ManagementAccess,
       _ action: @escaping @Sendable (HubAPI) -> (ManagementCall) async throws -> HTTPResponse
     ) {
       let route = Route(rights: [.manage]) { api, request, parameters, replies, note in
         let call = try await api.enter(request, parameters, replies, by: access, &note)
-        note.operation = "manageHub"
+        note.operation = operation.name
         try APIVersion.check(request.target)
         return try await action(api)(call)
       }
-      table.add(method, path, route)
+      table.add(HTTPMethod(rawValue: operation.method), operation.pattern, route)
     }
     typealias API = HubAPI
 
-    on(.put, "/installations/{id}", .listen, "putInstallation", API.putInstallation)
-    on(.get, "/installations/{id}", .listen, "getInstallation", API.getInstallation)
-    on(.patch, "/installations/{id}", .listen, "patchInstallation", API.patchInstallation)
-    on(.delete, "/installations/{id}", .listen, "deleteInstallation", API.deleteInstallation)
-    on(.get, "/installations", .manage, "listInstallations", API.listInstallations)
-    on(
-      .post, "/devices/search", .manage, "searchDevices", onlyLooks: true, API.searchDevices)
+    on(.putInstallation, API.putInstallation)
+    on(.getInstallation, API.getInstallation)
+    on(.patchInstallation, API.patchInstallation)
+    on(.deleteInstallation, API.deleteInstallation)
+    on(.listInstallations, API.listInstallations)
+    on(.searchDevices, onlyLooks: true, API.searchDevices)
 
-    on(.post, "/registrations", .listen, "createRegistration", API.createRegistration)
-    on(.post, "/registrationids", .listen, "createRegistrationID", API.createRegistrationID)
-    on(.put, "/registrations/{id}", .listen, "putRegistration", API.putRegistration)
-    on(.get, "/registrations/{id}", .listen, "getRegistration", API.getRegistration)
-    on(.delete, "/registrations/{id}", .listen, "deleteRegistration", API.deleteRegistration)
+    on(.createRegistration, API.createRegistration)
+    on(.createRegistrationID, API.createRegistrationID)
+    on(.putRegistration, API.putRegistration)
+    on(.getRegistration, API.getRegistration)
+    on(.deleteRegistration, API.deleteRegistration)
     // Before the next one, which would match the path as that of a hub with a longer name.
-    on(
-      .get, "/tags/{id}/registrations", .manage, "listTaggedRegistrations",
-      API.listTaggedRegistrations)
-    on(.get, "/registrations", .manageOrOwn, "listRegistrations", API.listRegistrations)
+    on(.listTaggedRegistrations, API.listTaggedRegistrations)
+    on(.listRegistrations, API.listRegistrations)
 
     // Before `send`, for the same reason.
-    on(.post, "/channels/{id}/messages", .send, "broadcast", API.broadcast)
-    on(.post, "/messages", .send, "send", API.send)
-    on(.post, "/messages/$batch", .send, "sendBatch", API.sendBatch)
-    on(.post, "/schedulednotifications", .send, "schedule", API.schedule)
-    on(.delete, "/schedulednotifications/{id}", .send, "cancelScheduled", API.cancelScheduled)
-    on(.get, "/messages/{id}", .send, "getNotification", API.getNotification)
-    on(.delete, "/messages/{id}", .send, "abortNotification", API.abortNotification)
+    on(.broadcast, API.broadcast)
+    on(.send, API.send)
+    on(.sendBatch, API.sendBatch)
+    on(.schedule, API.schedule)
+    on(.cancelScheduled, API.cancelScheduled)
+    on(.getNotification, API.getNotification)
+    on(.abortNotification, API.abortNotification)
     // The `Location` of a batch.
-    on(.get, "/messages/$batch/{id}", .send, "getBatchNotification", API.getNotification)
-    on(.get, "/messages/{id}/errors", .sendByAddress, "getNotificationErrors", API.getErrors)
-    on(.get, "/messages/{id}/devices", .send, "listDeviceOutcomes", API.listDeviceOutcomes)
+    on(.getBatchNotification, API.getNotification)
+    on(.getNotificationErrors, API.getErrors)
+    on(.listDeviceOutcomes, API.listDeviceOutcomes)
     // Shows stored data of a device.
-    on(.get, "/messages/{id}/explain", .manage, "explainNotification", API.explainNotification)
-    on(.get, "/messages/{id}/progress", .send, "getProgress", API.getProgress)
-    on(.get, "/messages/{id}/events", .send, "streamEvents", API.streamEvents)
+    on(.explainNotification, API.explainNotification)
+    on(.getProgress, API.getProgress)
+    on(.streamEvents, API.streamEvents)
     // Only for hubs with a single segment: `/hub/channels/id/messages` is not a list.
-    on(.get, "/messages", of: "/{hub}", .send, "listNotifications", API.listNotifications)
-    on(.get, "/schedulednotifications", of: "/{hub}", .send, "listScheduled", API.listScheduled)
+    on(.listNotifications, API.listNotifications)
+    on(.listScheduled, API.listScheduled)
 
-    on(.get, "/statistics", .send, "getStatistics", API.getStatistics)
-    on(.get, "/audience", .send, "countAudience", API.countAudience)
-    on(.delete, "/users/{id}", .manage, "eraseUser", hidesObject: true, API.eraseUser)
-    on(.get, "/removals", .manage, "listRemovals", API.listRemovals)
-    on(.post, "/removals/restore", .manage, "restoreRemovals", API.restoreRemovals)
+    on(.getStatistics, API.getStatistics)
+    on(.countAudience, API.countAudience)
+    on(.eraseUser, hidesObject: true, API.eraseUser)
+    on(.listRemovals, API.listRemovals)
+    on(.restoreRemovals, API.restoreRemovals)
 
     // A job exports all handles, or changes and deletes devices by the thousand.
-    on(.post, "/jobs", .manage, "submitJob", wantsConfirmation: true, API.submitJob)
+    on(.submitJob, wantsConfirmation: true, API.submitJob)
     // The URLs of jobs contain signatures.
-    on(.get, "/jobs/{id}", .manage, "getJob", isSecret: true, API.getJob)
-    on(.get, "/jobs", .manage, "listJobs", isSecret: true, API.listJobs)
-    on(
-      .get, "/feedbackcontainer", .manage, "feedbackContainer", isSecret: true,
-      API.feedbackContainer)
+    on(.getJob, isSecret: true, API.getJob)
+    on(.listJobs, isSecret: true, API.listJobs)
+    on(.feedbackContainer, isSecret: true, API.feedbackContainer)
     for method in [HTTPMethod.get, .head] {
-      on(method, "/$feedback", .container, "readFeedback", isSecret: true, API.listFeedback)
-      on(method, "/$feedback/{id}", .container, "readFeedback", isSecret: true, API.readFeedback)
+      on(.listFeedback, as: method, isSecret: true, API.listFeedback)
+      on(.readFeedback, as: method, isSecret: true, API.readFeedback)
     }
 
-    on(.get, "/credentials", of: "/{hub}", .manage, "listCredentials", API.listCredentials)
-    on(
-      .post, "/credentials/{id}/probe", .manage, "probeCredential", onlyLooks: true,
-      isSecret: true, API.probeCredential)
+    on(.listCredentials, API.listCredentials)
+    on(.probeCredential, onlyLooks: true, isSecret: true, API.probeCredential)
 
-    on(.post, "/channels", .manage, "createChannel", API.createChannel)
-    on(.get, "/channels", .manage, "listChannels", API.listChannels)
-    on(.get, "/channels/{id}", .manage, "getChannel", API.getChannel)
-    on(.delete, "/channels/{id}", .manage, "deleteChannel", API.deleteChannel)
+    on(.createChannel, API.createChannel)
+    on(.listChannels, API.listChannels)
+    on(.getChannel, API.getChannel)
+    on(.deleteChannel, API.deleteChannel)
 
-    on(.get, "/activity", .manage, "listActivity", API.listActivity)
+    on(.listActivity, API.listActivity)
     // Before the hubs, whose names cannot begin with a dollar sign.
-    manage(.get, "/$activity", .namespace, API.listAllActivity)
+    manage(.listAllActivity, .namespace, API.listAllActivity)
 
     // Hubs themselves (docs/protocol/rest.md, section 8, rows 25 to 29).
-    manage(.put, "/{hub}", .creation, API.putHub)
-    manage(.get, "/{hub}", .reading, API.getHub)
-    manage(.delete, "/{hub}", .change, API.deleteHub)
-    manage(.get, "/", .namespace, API.listServices)
-    manage(.get, "/$Resources/NotificationHubs", .namespace, API.listHubs)
+    manage(.putHub, .creation, API.putHub)
+    manage(.getHub, .reading, API.getHub)
+    manage(.deleteHub, .change, API.deleteHub)
+    manage(.listServices, .namespace, API.listServices)
+    manage(.listHubs, .namespace, API.listHubs)
     return table
   }()
 }
 
-/// The access that an operation in a hub requires: the least right that suffices; Manage always
-/// does (docs/protocol/sas.md, section 5).
-enum Access: Sendable {
-  case listen
-  case send
-  /// Send, also by a token in the URL's query.
-  case sendByAddress
-  case manage
-  /// Listen for a device's own registrations, selected by `$filter`; Manage for those of all.
-  case manageOrOwn
-  /// The signature in the URL of the feedback container.
-  case container
-
+extension HubOperation.Access {
   var isContainer: Bool { if case .container = self { true } else { false } }
 
   /// The minimal sets of rights, of which one suffices, depending on the request.
@@ -170,7 +151,7 @@ enum Access: Sendable {
 
 /// The requirements of an operation for its caller, and its entry in the activity log.
 struct RouteTerms: Sendable {
-  let access: Access
+  let access: HubOperation.Access
   /// The operation's name in the activity log; `nil` if it changes nothing.
   let change: String?
   /// The role that an operator needs.

@@ -44,7 +44,7 @@ extension HubFailure {
     status: 403, message: "Your role in this hub does not allow this.")
 }
 
-extension Access {
+extension HubOperation.Access {
   /// The role that an operation requires.
   func role(forLook isLook: Bool) -> OperatorRole {
     if isLook { return .viewer }

@@ -50,14 +50,14 @@ public struct NamespaceClient: Sendable {
   ///
   /// - Throws: ``NotificationHubError`` of kind `notFound` if there is no such hub.
   public func hub(_ name: String) async throws -> HubDescription {
-    try description(try await connection.perform("GET", Self.path(name)), name)
+    try description(try await connection.perform(.getHub, hub: name), name)
   }
 
   /// Deletes a hub with all its data.
   ///
   /// - Throws: ``NotificationHubError`` of kind `notFound` if there is no such hub.
   public func delete(hub name: String) async throws {
-    _ = try await connection.perform("DELETE", Self.path(name))
+    _ = try await connection.perform(.deleteHub, hub: name)
   }
 
   /// Returns all hubs of the namespace.
@@ -67,7 +67,7 @@ public struct NamespaceClient: Sendable {
       URLQueryItem(name: WireName.top, value: String(Int32.max)),
     ]
     let reply = try await connection.perform(
-      "GET", [WireName.resources, WireName.hubResources], query: everything)
+      .listHubs, query: everything)
     return try reply.read { (body) throws(WireFormatError) in try HubListing.decode(body) }
   }
 
@@ -76,7 +76,7 @@ public struct NamespaceClient: Sendable {
   public func activity(_ query: ActivityQuery = ActivityQuery()) -> PagedList<HubActivity> {
     PagedList(items: query.items) { [connection] items in
       let reply = try await connection.perform(
-        "GET", [ActivityList.namespaceSegment], query: items)
+        .listAllActivity, query: items)
       return try (
         reply.read { (body) throws(WireFormatError) in try ActivityList.decode(body) },
         reply.header(WireName.continuationToken)
@@ -88,7 +88,7 @@ public struct NamespaceClient: Sendable {
     var headers = [WireName.contentType: WireName.atomEntry]
     headers[WireName.ifMatch] = ifMatch
     let reply = try await connection.perform(
-      "PUT", Self.path(hub.name), headers: headers, body: Data(hub.requestXML.utf8))
+      .putHub, hub: hub.name, headers: headers, body: Data(hub.requestXML.utf8))
     return try description(reply, hub.name)
   }
 
@@ -105,10 +105,5 @@ public struct NamespaceClient: Sendable {
         trackingID: reply.header(WireName.trackingID))
     }
     return hub
-  }
-
-  /// The path of a hub may contain slashes.
-  private static func path(_ name: String) -> [String] {
-    name.split(separator: "/").map(String.init)
   }
 }

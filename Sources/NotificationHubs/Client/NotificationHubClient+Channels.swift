@@ -23,7 +23,7 @@ extension NotificationHubClient {
     storing storage: BroadcastChannel.Storage
   ) async throws -> BroadcastChannel {
     let reply = try await perform(
-      "POST", ["channels"], headers: [WireName.contentType: WireName.json],
+      .createChannel, headers: [WireName.contentType: WireName.json],
       body: Data(BroadcastChannel.creation(storage)))
     return try reply.read { (body) throws(WireFormatError) in try BroadcastChannel(json: body) }
   }
@@ -31,7 +31,7 @@ extension NotificationHubClient {
   /// Returns the ids of all channels of the app in the environment of the hub's credential. Needs
   /// the Manage right.
   public func broadcastChannels() async throws -> [String] {
-    let reply = try await perform("GET", ["channels"])
+    let reply = try await perform(.listChannels)
     return try reply.read { (body) throws(WireFormatError) in
       try BroadcastChannel.ids(json: body)
     }
@@ -39,13 +39,13 @@ extension NotificationHubClient {
 
   /// Reads a channel. Needs the Manage right.
   public func broadcastChannel(_ channelID: String) async throws -> BroadcastChannel {
-    let reply = try await perform("GET", ["channels", channelID])
+    let reply = try await perform(.getChannel, channelID)
     return try reply.read { (body) throws(WireFormatError) in try BroadcastChannel(json: body) }
   }
 
   /// Deletes a channel; its subscribers receive no further updates. Needs the Manage right.
   public func delete(broadcastChannel channelID: String) async throws {
-    _ = try await perform("DELETE", ["channels", channelID])
+    _ = try await perform(.deleteChannel, channelID)
   }
 
   /// Sends an update or the end of a Live Activity to all subscribers of a channel, and waits for
@@ -92,7 +92,7 @@ extension NotificationHubClient {
     var headers = headers
     headers[WireName.contentType] = WireName.json
     let reply = try await perform(
-      "POST", ["channels", channelID, "messages"], headers: headers, body: payload)
+      .broadcast, channelID, headers: headers, body: payload)
     return try reply.read { (body) throws(WireFormatError) in try BroadcastReceipt(json: body) }
   }
 }
@@ -102,7 +102,7 @@ extension NotificationHubClient {
   /// Returns the hub's credentials without their secrets, with their expiry dates. Needs the Manage
   /// right.
   public func credentials() async throws -> [CredentialState] {
-    let reply = try await perform("GET", ["credentials"])
+    let reply = try await perform(.listCredentials)
     return try reply.read { (body) throws(WireFormatError) in try CredentialState.read(json: body) }
   }
 
@@ -112,7 +112,7 @@ extension NotificationHubClient {
   /// - Throws: ``NotificationHubError`` of kind `notFound` if the hub has no credential for the
   ///   platform.
   public func probeCredential(of platform: PushPlatform) async throws -> CredentialProbe {
-    let reply = try await perform("POST", ["credentials", platform.rawValue, "probe"])
+    let reply = try await perform(.probeCredential, platform.rawValue)
     return try reply.read { (body) throws(WireFormatError) in try CredentialProbe(json: body) }
   }
 }

@@ -5,7 +5,7 @@ extension NotificationHubClient {
   /// Creates the installation, or replaces the one with the same id. Idempotent.
   public func createOrReplace(_ installation: Installation) async throws {
     _ = try await perform(
-      "PUT", ["installations", installation.installationID],
+      .putInstallation, installation.installationID,
       headers: [WireName.contentType: WireName.json], body: installation.jsonData)
   }
 
@@ -13,7 +13,7 @@ extension NotificationHubClient {
   ///
   /// - Throws: ``NotificationHubError`` of kind `notFound` if there is no such installation.
   public func installation(_ installationID: String) async throws -> Installation {
-    let reply = try await perform("GET", ["installations", installationID])
+    let reply = try await perform(.getInstallation, installationID)
     return try reply.read { (body) throws(WireFormatError) in try Installation(jsonData: body) }
   }
 
@@ -22,13 +22,13 @@ extension NotificationHubClient {
     installation installationID: String, _ patch: InstallationPatch
   ) async throws {
     _ = try await perform(
-      "PATCH", ["installations", installationID],
+      .patchInstallation, installationID,
       headers: [WireName.contentType: "application/json-patch+json"], body: patch.jsonData)
   }
 
   /// Deletes an installation. Idempotent.
   public func delete(installation installationID: String) async throws {
-    _ = try await perform("DELETE", ["installations", installationID])
+    _ = try await perform(.deleteInstallation, installationID)
   }
 
   /// The hub's installations, loaded page by page. Belfry only: Azure has no such list.
@@ -40,7 +40,7 @@ extension NotificationHubClient {
     _ query: InstallationQuery = InstallationQuery()
   ) -> PagedList<Installation> {
     PagedList(items: query.items) { items in
-      let reply = try await perform("GET", ["installations"], query: items)
+      let reply = try await perform(.listInstallations, query: items)
       return try (
         reply.read { (body) throws(WireFormatError) in try InstallationList.decode(body) },
         reply.header(WireName.continuationToken)
@@ -55,7 +55,7 @@ extension NotificationHubClient {
   ///   endpoint or the subscription as JSON.
   public func devices(withHandle handle: String) async throws -> DeviceSearch {
     let reply = try await perform(
-      "POST", ["devices", "search"], headers: [WireName.contentType: WireName.json],
+      .searchDevices, headers: [WireName.contentType: WireName.json],
       body: Data(DeviceSearch.request(handle)))
     return try reply.read { (body) throws(WireFormatError) in try DeviceSearch(json: body) }
   }
@@ -64,7 +64,7 @@ extension NotificationHubClient {
   /// alone, stored payloads and outcomes of single devices. Belfry only.
   @discardableResult
   public func erase(user userID: String) async throws -> UserErasure {
-    let reply = try await perform("DELETE", ["users", userID])
+    let reply = try await perform(.eraseUser, userID)
     return try reply.read { (body) throws(WireFormatError) in try UserErasure(json: body) }
   }
 }
@@ -78,7 +78,7 @@ extension NotificationHubClient {
   public func removedDevices(
     on platform: PushPlatform? = nil, since: Date? = nil
   ) async throws -> RemovedDevices {
-    let reply = try await perform("GET", ["removals"], query: Self.wave(platform, since))
+    let reply = try await perform(.listRemovals, query: Self.wave(platform, since))
     return try reply.read { (body) throws(WireFormatError) in try RemovedDevices(json: body) }
   }
 
@@ -96,7 +96,7 @@ extension NotificationHubClient {
     var hasMore = true
     while hasMore {
       let reply = try await perform(
-        "POST", ["removals", "restore"], query: Self.wave(platform, since))
+        .restoreRemovals, query: Self.wave(platform, since))
       let part = try reply.read { (body) throws(WireFormatError) in
         try DeviceRestoration(json: body)
       }
@@ -151,13 +151,13 @@ extension NotificationHubClient {
   /// Creates a registration, even if the device already has one.
   /// - Returns: The registration as stored by the hub, with its id and etag.
   public func create(_ registration: Registration) async throws -> Registration {
-    try await written("POST", ["registrations"], registration, ifMatch: nil)
+    try await written(.createRegistration, registration, ifMatch: nil)
   }
 
   /// Reserves an id for ``createOrUpdate(_:)``, so that a device can store it and write its
   /// registration repeatedly.
   public func createRegistrationID() async throws -> String {
-    let reply = try await perform("POST", ["registrationids"])
+    let reply = try await perform(.createRegistrationID)
     guard let location = reply.header(WireName.location).flatMap({ URL(string: $0) }),
       !location.lastPathComponent.isEmpty, location.lastPathComponent != "/"
     else {
@@ -171,7 +171,7 @@ extension NotificationHubClient {
   /// Writes the registration under its `registrationID`, whether it exists or not.
   public func createOrUpdate(_ registration: Registration) async throws -> Registration {
     try await written(
-      "PUT", ["registrations", try id(of: registration)], registration, ifMatch: nil)
+      .putRegistration, registration, id: try id(of: registration), ifMatch: nil)
   }
 
   /// Writes the registration under its `registrationID` if it exists and its `etag` still matches;
@@ -180,7 +180,7 @@ extension NotificationHubClient {
   /// - Throws: ``NotificationHubError`` of kind `preconditionFailed` if it has changed.
   public func update(_ registration: Registration) async throws -> Registration {
     try await written(
-      "PUT", ["registrations", try id(of: registration)], registration,
+      .putRegistration, registration, id: try id(of: registration),
       ifMatch: Self.condition(registration.etag))
   }
 
@@ -188,7 +188,7 @@ extension NotificationHubClient {
   ///
   /// - Throws: ``NotificationHubError`` of kind `notFound` if there is no such registration.
   public func registration(_ registrationID: String) async throws -> Registration {
-    let reply = try await perform("GET", ["registrations", registrationID])
+    let reply = try await perform(.getRegistration, registrationID)
     return try reply.read { (body) throws(WireFormatError) in try Registration.decode(body) }
   }
 
@@ -196,26 +196,26 @@ extension NotificationHubClient {
   /// - Parameter etag: If given, the registration is deleted only if its etag still matches.
   public func delete(registration registrationID: String, etag: String? = nil) async throws {
     _ = try await perform(
-      "DELETE", ["registrations", registrationID],
+      .deleteRegistration, registrationID,
       headers: [WireName.ifMatch: Self.condition(etag)])
   }
 
   /// All registrations of the hub, loaded page by page.
   /// - Parameter pageSize: The maximum number of registrations per page, 1 to 100.
   public func registrations(pageSize: Int? = nil) -> PagedList<Registration> {
-    list(["registrations"], filter: nil, pageSize)
+    list(.listRegistrations, filter: nil, pageSize)
   }
 
   /// The registrations with a tag, loaded page by page.
   public func registrations(tag: Tag, pageSize: Int? = nil) -> PagedList<Registration> {
-    list(["tags", tag.rawValue, "registrations"], filter: nil, pageSize)
+    list(.listTaggedRegistrations, tag.rawValue, filter: nil, pageSize)
   }
 
   /// The registrations of a device, native and template, loaded page by page.
   public func registrations(
     channel: PushChannel, pageSize: Int? = nil
   ) -> PagedList<Registration> {
-    list(["registrations"], filter: RegistrationFilter.text(channel), pageSize)
+    list(.listRegistrations, filter: RegistrationFilter.text(channel), pageSize)
   }
 
   /// Deletes every registration of a device.
@@ -237,23 +237,23 @@ extension NotificationHubClient {
   }
 
   private func written(
-    _ method: String, _ path: [String], _ registration: Registration, ifMatch: String?
+    _ operation: HubOperation, _ registration: Registration, id: String? = nil, ifMatch: String?
   ) async throws -> Registration {
     var headers = [WireName.contentType: WireName.atomEntry]
     headers[WireName.ifMatch] = ifMatch
     let reply = try await perform(
-      method, path, headers: headers, body: Data(registration.requestXML.utf8))
+      operation, id, headers: headers, body: Data(registration.requestXML.utf8))
     return try reply.read { (body) throws(WireFormatError) in try Registration.decode(body) }
   }
 
   private func list(
-    _ path: [String], filter: String?, _ pageSize: Int?
+    _ operation: HubOperation, _ id: String? = nil, filter: String?, _ pageSize: Int?
   ) -> PagedList<Registration> {
     let items = [URLQueryItem].given([
       (WireName.filter, filter), (WireName.top, pageSize.map(String.init)),
     ])
     return PagedList(items: items) { items in
-      let reply = try await perform("GET", path, query: items)
+      let reply = try await perform(operation, id, query: items)
       return try (
         reply.read { (body) throws(WireFormatError) in try Registration.decodeFeed(body) },
         reply.header(WireName.continuationToken)

@@ -43,7 +43,7 @@ extension NotificationHubClient {
       let failure: NotificationHubError
       do {
         try await connection.stream(
-          hub.split(separator: "/").map(String.init) + ["messages", id, "events"], over: transport
+          .streamEvents, hub: hub, id, over: transport
         ) { try reader.take($0) }
         if reader.hasEnded { return true }
         // The server is stopping, or ended a connection that was open for long.

@@ -10,7 +10,7 @@ extension NotificationHubClient {
   public func notifications(
     _ query: NotificationQuery = NotificationQuery()
   ) -> PagedList<NotificationSummary> {
-    notifications("messages", query)
+    notifications(.listNotifications, query)
   }
 
   /// The scheduled notifications that are still waiting, soonest first, loaded page by page. Belfry
@@ -20,14 +20,14 @@ extension NotificationHubClient {
   public func scheduledNotifications(
     _ query: NotificationQuery = NotificationQuery()
   ) -> PagedList<NotificationSummary> {
-    notifications("schedulednotifications", query)
+    notifications(.listScheduled, query)
   }
 
   private func notifications(
-    _ resource: String, _ query: NotificationQuery
+    _ operation: HubOperation, _ query: NotificationQuery
   ) -> PagedList<NotificationSummary> {
     PagedList(items: query.items) { items in
-      let reply = try await perform("GET", [resource], query: items)
+      let reply = try await perform(operation, query: items)
       return try (
         reply.read { (body) throws(WireFormatError) in try NotificationList.decode(body) },
         reply.header(WireName.continuationToken)
@@ -46,7 +46,7 @@ extension NotificationHubClient {
   ) -> PagedList<DeviceOutcome> {
     PagedList(items: query.items) { items in
       let reply = try await perform(
-        "GET", ["messages", notificationID, "devices"], query: items)
+        .listDeviceOutcomes, notificationID, query: items)
       return try (
         reply.read { (body) throws(WireFormatError) in try DeviceOutcomeList.decode(body) },
         reply.header(WireName.continuationToken)
@@ -77,7 +77,7 @@ extension NotificationHubClient {
   private func explanation(
     of id: String, _ device: URLQueryItem
   ) async throws -> NotificationExplanation {
-    let reply = try await perform("GET", ["messages", id, "explain"], query: [device])
+    let reply = try await perform(.explainNotification, id, query: [device])
     return try reply.read { (body) throws(WireFormatError) in
       try NotificationExplanation(json: body)
     }
@@ -85,7 +85,7 @@ extension NotificationHubClient {
 
   /// Returns the progress of a notification, with the number of devices it goes to. Belfry only.
   public func progress(of notificationID: String) async throws -> NotificationProgress {
-    let reply = try await perform("GET", ["messages", notificationID, "progress"])
+    let reply = try await perform(.getProgress, notificationID)
     return try reply.read { (body) throws(WireFormatError) in
       try NotificationProgress(json: body)
     }
@@ -130,7 +130,7 @@ extension NotificationHubClient {
         trackingID: error.trackingID)
     }
     let reply = try await perform(
-      "POST", ["messages"], query: flags.map { URLQueryItem(name: $0, value: nil) },
+      .send, query: flags.map { URLQueryItem(name: $0, value: nil) },
       headers: headers, body: notification.body)
     return try reply.read { (body) throws(WireFormatError) in try SendPreview(json: body) }
   }

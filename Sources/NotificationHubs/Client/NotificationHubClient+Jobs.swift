@@ -6,7 +6,7 @@ extension NotificationHubClient {
   /// - Returns: The job with its id.
   public func submit(_ job: NotificationHubJob) async throws -> NotificationHubJob {
     let reply = try await perform(
-      "POST", ["jobs"], headers: [WireName.contentType: WireName.atomEntry],
+      .submitJob, headers: [WireName.contentType: WireName.atomEntry],
       body: Data(job.requestXML.utf8))
     return try reply.read { (body) throws(WireFormatError) in
       try NotificationHubJob.decode(body)
@@ -17,7 +17,7 @@ extension NotificationHubClient {
   ///
   /// - Throws: ``NotificationHubError`` of kind `notFound` if there is no such job.
   public func job(_ jobID: String) async throws -> NotificationHubJob {
-    let reply = try await perform("GET", ["jobs", jobID])
+    let reply = try await perform(.getJob, jobID)
     return try reply.read { (body) throws(WireFormatError) in
       try NotificationHubJob.decode(body)
     }
@@ -25,7 +25,7 @@ extension NotificationHubClient {
 
   /// Returns the hub's jobs.
   public func jobs() async throws -> [NotificationHubJob] {
-    let reply = try await perform("GET", ["jobs"])
+    let reply = try await perform(.listJobs)
     return try reply.read { (body) throws(WireFormatError) in
       try NotificationHubJob.decodeFeed(body)
     }
@@ -34,7 +34,7 @@ extension NotificationHubClient {
   /// Returns the URL of the container in which the hub stores push service feedback about devices,
   /// access token included; ``PnsFeedback/parse(_:)`` reads its files.
   public func feedbackContainer() async throws -> URL {
-    let reply = try await perform("GET", ["feedbackcontainer"])
+    let reply = try await perform(.feedbackContainer)
     let text = String(decoding: reply.body, as: UTF8.self).trimmingBlanks
     guard text.isAbsoluteURI, let url = URL(string: text) else {
       throw NotificationHubError(

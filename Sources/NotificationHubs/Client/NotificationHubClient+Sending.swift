@@ -12,7 +12,7 @@ extension NotificationHubClient {
   ) async throws -> SendReceipt {
     var headers = headers(notification, idempotencyKey)
     headers[WireName.tags] = audience.description
-    return try await post(["messages"], headers, notification.body)
+    return try await post(.send, headers, notification.body)
   }
 
   /// Sends to every device of the hub.
@@ -21,7 +21,7 @@ extension NotificationHubClient {
   public func broadcast(
     _ notification: PushNotification, idempotencyKey: String? = nil
   ) async throws -> SendReceipt {
-    try await post(["messages"], headers(notification, idempotencyKey), notification.body)
+    try await post(.send, headers(notification, idempotencyKey), notification.body)
   }
 
   /// Sends to one device, registered or not.
@@ -39,7 +39,7 @@ extension NotificationHubClient {
       headers[WireName.browserP256DH] = p256dh
       headers[WireName.browserAuth] = auth
     }
-    return try await post(["messages"], headers, notification.body, flag: WireName.direct)
+    return try await post(.send, headers, notification.body, flag: WireName.direct)
   }
 
   /// Sends to several devices of one platform, registered or not.
@@ -63,7 +63,7 @@ extension NotificationHubClient {
     var headers = headers(notification, idempotencyKey)
     headers[WireName.contentType] = "multipart/mixed; boundary=\"\(boundary)\""
     return try await post(
-      ["messages", WireName.batch], headers, Data(batch.encoded(boundary: boundary)),
+      .sendBatch, headers, Data(batch.encoded(boundary: boundary)),
       flag: WireName.direct)
   }
 
@@ -81,14 +81,14 @@ extension NotificationHubClient {
     var headers = headers(notification, idempotencyKey)
     headers[WireName.tags] = audience?.description
     headers[WireName.scheduleTime] = WireDate.seconds(time)
-    return try await post(["schedulednotifications"], headers, notification.body)
+    return try await post(.schedule, headers, notification.body)
   }
 
   /// Cancels a scheduled notification.
   ///
   /// - Throws: ``NotificationHubError`` of kind `notFound` if it has already been sent.
   public func cancel(scheduled notificationID: String) async throws {
-    _ = try await perform("DELETE", ["schedulednotifications", notificationID])
+    _ = try await perform(.cancelScheduled, notificationID)
   }
 
   /// Aborts a notification in progress, or cancels a scheduled one: nothing more of it is sent, and
@@ -97,7 +97,7 @@ extension NotificationHubClient {
   /// - Throws: ``NotificationHubError`` of kind `conflict` if it has already ended.
   @discardableResult
   public func abort(_ notificationID: String) async throws -> NotificationAbort {
-    let reply = try await perform("DELETE", ["messages", notificationID])
+    let reply = try await perform(.abortNotification, notificationID)
     return try reply.read { (body) throws(WireFormatError) in try NotificationAbort(json: body) }
   }
 
@@ -109,7 +109,7 @@ extension NotificationHubClient {
     var headers = headers(notification, nil)
     headers[WireName.tags] = audience?.description
     let reply = try await perform(
-      "POST", ["messages"], query: [URLQueryItem(name: WireName.test, value: nil)],
+      .send, query: [URLQueryItem(name: WireName.test, value: nil)],
       headers: headers, body: notification.body)
     return try reply.read { (body) throws(WireFormatError) in
       try NotificationOutcomeReport(xml: body)
@@ -118,7 +118,7 @@ extension NotificationHubClient {
 
   /// Returns the current telemetry of a notification.
   public func telemetry(of notificationID: String) async throws -> NotificationTelemetry {
-    let reply = try await perform("GET", ["messages", notificationID])
+    let reply = try await perform(.getNotification, notificationID)
     return try reply.read { (body) throws(WireFormatError) in
       try NotificationTelemetry(xml: body)
     }
@@ -171,7 +171,7 @@ extension NotificationHubClient {
   /// - Parameter audience: `nil` for every registration of the hub.
   public func count(of audience: TagExpression? = nil) async throws -> AudienceCount {
     let query = audience.map { [URLQueryItem(name: WireName.audienceTags, value: $0.description)] }
-    let reply = try await perform("GET", ["audience"], query: query ?? [])
+    let reply = try await perform(.countAudience, query: query ?? [])
     return try reply.read { (body) throws(WireFormatError) in try AudienceCount(json: body) }
   }
 
@@ -186,10 +186,10 @@ extension NotificationHubClient {
   }
 
   private func post(
-    _ path: [String], _ headers: [String: String], _ body: Data, flag: String? = nil
+    _ operation: HubOperation, _ headers: [String: String], _ body: Data, flag: String? = nil
   ) async throws -> SendReceipt {
     let query = flag.map { [URLQueryItem(name: $0, value: nil)] }
     return SendReceipt(
-      reply: try await perform("POST", path, query: query ?? [], headers: headers, body: body))
+      reply: try await perform(operation, query: query ?? [], headers: headers, body: body))
   }
 }

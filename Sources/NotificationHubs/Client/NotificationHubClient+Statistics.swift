@@ -17,7 +17,7 @@ extension NotificationHubClient {
     from: Date? = nil, to: Date? = nil, step: Int? = nil
   ) async throws -> HubStatistics {
     let reply = try await perform(
-      "GET", ["statistics"], query: HubStatistics.items(from: from, to: to, step: step))
+      .getStatistics, query: HubStatistics.items(from: from, to: to, step: step))
     return try reply.read { (body) throws(WireFormatError) in try HubStatistics(json: body) }
   }
 }

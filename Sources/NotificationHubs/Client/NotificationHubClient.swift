@@ -41,13 +41,11 @@ public struct NotificationHubClient: Sendable {
 
   /// Sends a request below the hub, retrying until it succeeds or a further retry is pointless.
   func perform(
-    _ method: String, _ path: [String], query: [URLQueryItem] = [],
+    _ operation: HubOperation, _ id: String? = nil, query: [URLQueryItem] = [],
     headers: [String: String] = [:], body: Data? = nil
   ) async throws -> TransportReply {
-    // The path of a hub may contain slashes.
     try await connection.perform(
-      method, hub.split(separator: "/").map(String.init) + path, query: query, headers: headers,
-      body: body)
+      operation, hub: hub, id, query: query, headers: headers, body: body)
   }
 }
 

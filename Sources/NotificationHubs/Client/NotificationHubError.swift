@@ -91,32 +91,6 @@ extension NotificationHubError {
       missingRight: reply.status == 403 && kind == .unauthorized ? right : nil)
   }
 
-  /// Returns the right that a request below a hub needs (docs/protocol/sas.md, section 5).
-  ///
-  /// - Parameters:
-  ///   - path: The segments, starting with the hub's.
-  ///   - hasFilter: Whether a `GET /registrations` asks for one device.
-  static func right(_ method: String, _ path: [String], hasFilter: Bool) -> String {
-    guard let start = path.dropFirst().firstIndex(where: resources.contains) else {
-      return "Manage"
-    }
-    let isOne = path.count > start + 1
-    switch path[start] {
-    case "registrationids": return "Listen"
-    case "installations", "registrations":
-      let isOfDevice = hasFilter && path[start] == "registrations"
-      return isOne || method == "POST" || isOfDevice ? "Listen" : "Manage"
-    case "tags": return "Manage"
-    case "channels": return path.last == "messages" ? "Send" : "Manage"
-    default: return path.last == "explain" ? "Manage" : "Send"
-    }
-  }
-
-  private static let resources: Set = [
-    "installations", "registrations", "registrationids", "channels", "messages",
-    "schedulednotifications", "statistics", "audience", "tags",
-  ]
-
   /// The reply's own message, followed by the reason that Belfry adds in a header.
   private static func detail(_ message: String?, _ reason: String?) -> String? {
     guard let reason, !reason.isEmpty else { return message }

@@ -19,22 +19,21 @@ struct ServiceConnection: Sendable {
   /// Sends a request, retrying until it succeeds or a further retry is pointless.
   ///
   /// - Parameters:
-  ///   - path: The segments, not percent-encoded.
+  ///   - id: The id in the path, not percent-encoded.
   ///   - query: Values that are not percent-encoded, except for a continuation token, which is sent
   ///     back unchanged.
   func perform(
-    _ method: String, _ path: [String], query: [URLQueryItem] = [],
+    _ operation: HubOperation, hub: String = "", _ id: String? = nil, query: [URLQueryItem] = [],
     headers: [String: String] = [:], body: Data? = nil
   ) async throws -> TransportReply {
-    var request = try request(method, path, query: query)
+    var request = try request(operation, hub, id, query: query)
     request.headers.merge(headers) { own, _ in own }
     request.body = body
     for (name, value) in request.headers where value.utf8.contains(where: { $0 < 0x20 }) {
       throw NotificationHubError(
         kind: .badRequest, detail: "the header '\(name)' must not have control characters")
     }
-    let right = NotificationHubError.right(
-      method, path, hasFilter: query.contains { $0.name == WireName.filter })
+    let right = operation.right(hasFilter: query.contains { $0.name == WireName.filter })
     var failures = 0
     while true {
       let failure: NotificationHubError
@@ -54,22 +53,21 @@ struct ServiceConnection: Sendable {
 
   /// Sends a GET without retries, and passes on its reply as it arrives until the server ends it.
   func stream(
-    _ path: [String], over transport: any StreamingTransport,
+    _ operation: HubOperation, hub: String, _ id: String, over transport: any StreamingTransport,
     _ receive: @escaping @Sendable (Data) throws -> Void
   ) async throws {
-    var request = try request("GET", path)
-    let right = NotificationHubError.right("GET", path, hasFilter: false)
-    _ = try await attempt(&request, right) { request in
+    var request = try request(operation, hub, id)
+    _ = try await attempt(&request, operation.right(hasFilter: false)) { request in
       try await transport.stream(request, receive)
     }
   }
 
   private func request(
-    _ method: String, _ path: [String], query: [URLQueryItem] = []
+    _ operation: HubOperation, _ hub: String, _ id: String?, query: [URLQueryItem] = []
   ) throws -> TransportRequest {
     // Azure ignores the second header.
     TransportRequest(
-      method: method, url: try url(path, query),
+      method: operation.method, url: try url(operation.path(hub: hub, id: id), query),
       headers: ["User-Agent": Self.userAgent, WireName.extensions: "true"])
   }
 

@@ -139,7 +139,7 @@ extension NotificationHubClient {
   /// only; needs the Manage right.
   public func activity(_ query: ActivityQuery = ActivityQuery()) -> PagedList<HubActivity> {
     PagedList(items: query.items) { items in
-      let reply = try await perform("GET", [ActivityList.segment], query: items)
+      let reply = try await perform(.listActivity, query: items)
       return try (
         reply.read { (body) throws(WireFormatError) in try ActivityList.decode(body) },
         reply.header(WireName.continuationToken)

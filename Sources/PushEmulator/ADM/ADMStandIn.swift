@@ -111,7 +111,9 @@ final class ADMStandIn: NamedStandIn, @unchecked Sendable {
     do throws(ADMReason) {
       let message = try request.message()
       let (device, current) = try registration(id, of: token.app, now: now, in: state)
-      guard rates.take(token.app, rate: options.rates["adm"], now: now) else { throw .maxRateExceeded }
+      guard rates.take(token.app, rate: options.rates["adm"], now: now) else {
+        throw .maxRateExceeded
+      }
       let messageID = state.generator.uuid().text
       answer = ServiceAnswer(
         .json(

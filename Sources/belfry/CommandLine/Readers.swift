@@ -88,10 +88,10 @@ extension Reader where Value: RawRepresentable & CaseIterable, Value.RawValue ==
 }
 
 extension Reader where Value == PushPlatform {
-  /// A platform, named as in an installation.
+  /// A platform, by any of its names.
   static let platform = Reader(words: PushPlatform.allCases.map(\.rawValue)) {
     text, name throws(UsageError) in
-    if let platform = PushPlatform(installationWord: text) { return platform }
+    if let platform = PushPlatform(named: text) { return platform }
     throw UsageError(
       "\(name): '\(text)' is not a platform; the platforms are "
         + PushPlatform.allCases.map(\.rawValue).joined(separator: ", "))

@@ -106,7 +106,8 @@ struct PhoneCommand: Subcommand {
       ])
     }
     for (label, value) in [
-      (platform.traits.phone?.handleName ?? "handle", phone.token), ("installation", installation.installationID),
+      (platform.traits.phone?.handleName ?? "handle", phone.token),
+      ("installation", installation.installationID),
       ("tags", installation.tags.map(\.rawValue).joined(separator: ", ")),
     ] + channels.map({ ("channel", $0) }) {
       context.print(label.padded(to: 17) + value)

@@ -309,7 +309,8 @@ struct PayloadOptions: ParameterGroup {
       platform,
       Option<String?>(
         platform.payloadOption, "FILE",
-        "a payload for \(platform.traits.phone?.payload ?? platform.word): a file, -, or the text itself")
+        "a payload for \(platform.traits.phone?.payload ?? platform.word): a file, -, or the text itself"
+      )
     )
   }
 

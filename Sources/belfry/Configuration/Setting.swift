@@ -150,7 +150,8 @@ extension Setting {
       + "these may also be in a private network, which no other may")
   static let pushConnections = Setting(
     key: "pushConnections", kind: .integer(1...1024), standard: nil, placeholder: "N",
-    help: "the maximum number of connections of one credential to a push service over HTTP/1.1; the "
+    help:
+      "the maximum number of connections of one credential to a push service over HTTP/1.1; the "
       + "default is the service's own, from 32 to 64")
   static let migrateGCM = Setting(
     key: "migrateGcm", kind: .flag, standard: "false", placeholder: "",

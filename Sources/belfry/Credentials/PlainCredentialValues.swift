@@ -7,7 +7,9 @@ enum PlainCredentialValues {
   typealias Field = CredentialTraits.Field
 
   /// The platforms with such a credential. Those of the others are files.
-  static let platforms = CredentialPlatform.served.filter { ![.apns, .fcmv1, .browser].contains($0) }
+  static let platforms = CredentialPlatform.served.filter {
+    ![.apns, .fcmv1, .browser].contains($0)
+  }
 
   /// The platforms that have a field with this option.
   static func platforms(with option: String) -> [PushPlatform] {
