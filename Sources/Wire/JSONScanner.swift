@@ -120,7 +120,7 @@ package struct JSONScanner {
       } catch {
         return false
       }
-      return !buffer.contains { $0 >= 0x80 } || String(validating: buffer, as: UTF8.self) != nil
+      return !buffer.contains { $0 >= 0x80 } || String(checkingUTF8: buffer) != nil
     }
   }
 
