@@ -30,6 +30,8 @@ package final class NodeProcess: @unchecked Sendable {  // owner: the world's th
   var heardAt = 0.0
   /// What it said last of all that it holds.
   var told = ""
+  /// Number of parts that it had at the last look.
+  var lastHeld = 0
   private var tasks: [Task<Void, Never>] = []
 
   /// - Parameter report: Hears what the process would log.
