@@ -87,8 +87,7 @@ public struct ActivityQuery: Hashable, Sendable {
 
 /// The log's wire format. The continuation token is in the header `x-ms-continuationtoken`.
 package enum ActivityList {
-  /// The last path segment of a hub's log; for the namespace it starts with a dollar sign.
-  package static let segment = "activity"
+  /// The path segment of the namespace's log.
   package static let namespaceSegment = "$activity"
 
   /// The query parameters that filter the list.

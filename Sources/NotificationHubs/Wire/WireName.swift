@@ -49,7 +49,6 @@ package enum WireName {
   /// The first path segment of the lists of a namespace, followed by that of its hubs
   /// (docs/protocol/rest.md, section 8.5).
   package static let resources = "$Resources"
-  package static let hubResources = "NotificationHubs"
 
   // Reply headers.
   package static let location = "Location"

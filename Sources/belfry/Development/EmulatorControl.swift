@@ -42,7 +42,13 @@ struct EmulatorControl: Sendable {
       let members: [String: String]
 
       init(from decoder: any Decoder) throws {
-        members = try [String: String?](from: decoder).compactMapValues(\.self)
+        struct Text: Decodable {
+          let text: String?
+          init(from decoder: any Decoder) throws {
+            text = try? decoder.singleValueContainer().decode(String.self)
+          }
+        }
+        members = try [String: Text](from: decoder).compactMapValues(\.text)
       }
     }
     let deviceId: String
