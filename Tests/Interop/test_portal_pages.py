@@ -442,8 +442,8 @@ def test_each_page_of_a_hub_that_is_gone_says_so(portal):
         ("apple", {"aps": {"alert": {"body": "b", "loc-args": "x"}}}, "aps.alert.loc-args has a value"),
         ("fcmv1", {"message": {"notification": {"title": 1}}}, "message.notification.title must be a text"),
         ("fcmv1", {"message": {"android": "high"}}, "message.android has a value"),
-        ("fcmv1", {"message": {"notificaton": {}}}, "knows no message.notificaton, and refuses"),
-        ("fcmv1", {"message": {"notification": {"titel": "x"}}}, "knows no message.notification.titel, and refuses"),
+        ("fcmv1", {"message": {"notificaton": {}}}, "does not know message.notificaton and will refuse"),
+        ("fcmv1", {"message": {"notification": {"titel": "x"}}}, "does not know message.notification.titel and will refuse"),
     ],
 )
 def test_the_editor_knows_what_a_service_takes(portal, format, body, says):
