@@ -253,7 +253,10 @@ def downloads(page):
         def file(name, limit=30):
             found = pathlib.Path(folder) / name
             deadline = time.monotonic() + limit
-            while not found.exists() and time.monotonic() < deadline:
+            # Chromium makes the file empty, writes beside it, and moves that over it.
+            while time.monotonic() < deadline:
+                if found.exists() and found.stat().st_size and not list(found.parent.glob("*.crdownload")):
+                    break
                 time.sleep(0.05)
             return found
 
