@@ -41,6 +41,7 @@ struct DayTable {
   }
 }
 
+/// Creates and drops the partitions of a ``DayTable``.
 struct DayPartitions: PostgresSubject {
   let session: PostgresSession
 

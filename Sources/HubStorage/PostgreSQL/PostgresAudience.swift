@@ -104,6 +104,7 @@ struct PostgresAudience {
   }
 }
 
+/// Finds the targets of an audience.
 struct PostgresTargets: PostgresSubject {
   let session: PostgresSession
 

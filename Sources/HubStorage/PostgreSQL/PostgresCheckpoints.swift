@@ -34,6 +34,7 @@ private struct MarkedWork {
   let day: Int64
 }
 
+/// Writes the changes of a page of deliveries.
 struct PostgresCheckpoints: PostgresSubject {
   let session: PostgresSession
 

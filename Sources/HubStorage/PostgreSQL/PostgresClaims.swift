@@ -236,6 +236,7 @@ extension PostgresHubStore {
   }
 }
 
+/// Parts of notifications that a node claims, and their retries.
 struct PostgresClaims: PostgresSubject {
   let session: PostgresSession
 

@@ -157,7 +157,7 @@ struct PostgresClearing: PostgresSubject {
     guard let hub = try first("SELECT id FROM deleted_hub ORDER BY id LIMIT 1") else {
       return false
     }
-    if try PostgresWorkClearing(session).clearWork(ofDeletedHub: hub) { return true }
+    if try clearWork(ofDeletedHub: hub) { return true }
     for table in PostgresSchema.hubTables(slots) {
       // `ctid` is stable as long as nobody else deletes here; in a partitioned table it is not
       // unique.
@@ -170,6 +170,17 @@ struct PostgresClearing: PostgresSubject {
       if count > 0 { return true }
     }
     try execute("DELETE FROM deleted_hub WHERE id = ?1", hub)
+    return true
+  }
+
+  /// Deletes the next slice of a deleted hub's notifications.
+  /// - Returns: `true` when there may be more.
+  private func clearWork(ofDeletedHub hub: Hub.ID) throws -> Bool {
+    guard let number = try first("SELECT id FROM notification WHERE hub = ?1 LIMIT 1", hub) else {
+      return false
+    }
+    var budget = deletionBudget
+    _ = try connection.deleteNotification(number, budget: &budget)
     return true
   }
 }

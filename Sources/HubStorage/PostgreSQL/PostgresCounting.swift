@@ -32,6 +32,7 @@ extension PostgresHubStore {
   }
 }
 
+/// Exact counts of an audience.
 struct PostgresCounting: PostgresSubject {
   let session: PostgresSession
 

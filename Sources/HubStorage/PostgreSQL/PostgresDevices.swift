@@ -112,6 +112,7 @@ extension HandleRow {
   }
 }
 
+/// Rows of registrations: reads, locks and changes them, for installations and registrations alike.
 struct PostgresDevices: PostgresSubject {
   let session: PostgresSession
 

@@ -33,6 +33,7 @@ extension PostgresHubStore {
   }
 }
 
+/// Erases what belongs to a user.
 struct PostgresErasure: PostgresSubject {
   let session: PostgresSession
 

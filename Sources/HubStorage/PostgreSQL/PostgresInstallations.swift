@@ -138,6 +138,7 @@ struct PostgresInstallationRow {
   let fingerprint: Int64
 }
 
+/// Writes installations, many in one transaction.
 struct PostgresInstallations: PostgresSubject {
   let session: PostgresSession
 

@@ -39,6 +39,7 @@ extension PostgresHubStore {
   }
 }
 
+/// Accepted notifications, and the release of scheduled ones.
 struct PostgresNotifications: PostgresSubject {
   let session: PostgresSession
 

@@ -24,6 +24,7 @@ extension PostgresHubStore {
   }
 }
 
+/// Outcomes of a notification for single devices.
 struct PostgresOutcomes: PostgresSubject {
   let session: PostgresSession
 

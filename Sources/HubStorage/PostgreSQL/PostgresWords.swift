@@ -25,6 +25,7 @@ extension PostgresHubStore {
   }
 }
 
+/// Statements that nodes exchange about delivery queues.
 struct PostgresWords: PostgresSubject {
   let session: PostgresSession
 
