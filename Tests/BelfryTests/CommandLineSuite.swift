@@ -5,31 +5,33 @@ import Testing
 @Suite(.atMost(3))
 enum CommandLineSuite {}
 
-extension Trait where Self == Crowd {
+extension Trait where Self == ConcurrencyLimit {
   /// So many cases of the suite, and of those within it, run at a time.
-  fileprivate static func atMost(_ limit: Int) -> Crowd { Crowd(room: Room(limit)) }
+  fileprivate static func atMost(_ limit: Int) -> ConcurrencyLimit {
+    ConcurrencyLimit(semaphore: Semaphore(limit))
+  }
 }
 
-private struct Crowd: SuiteTrait, TestTrait, TestScoping {
-  let room: Room
+private struct ConcurrencyLimit: SuiteTrait, TestTrait, TestScoping {
+  let semaphore: Semaphore
   let isRecursive = true
 
-  func scopeProvider(for test: Test, testCase: Test.Case?) -> Crowd? {
+  func scopeProvider(for test: Test, testCase: Test.Case?) -> ConcurrencyLimit? {
     testCase == nil ? nil : self
   }
 
   func provideScope(
     for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
   ) async throws {
-    await room.enter()
+    await semaphore.enter()
     let result: Result<Void, any Error>
     do { result = .success(try await function()) } catch { result = .failure(error) }
-    await room.leave()
+    await semaphore.leave()
     try result.get()
   }
 }
 
-private actor Room {
+private actor Semaphore {
   private var free: Int
   private var queue: [CheckedContinuation<Void, Never>] = []
 

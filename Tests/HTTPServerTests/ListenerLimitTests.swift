@@ -297,7 +297,7 @@ struct ListenerLimitTests {
   @Test("garbage never harms the server", arguments: garbageInputs)
   func garbage(text: String) async throws {
     var configuration = Self.configuration
-    // What never becomes a request ends by time; some of it counts as the start of one.
+    // Input that never becomes a request ends by timeout; some of it counts as the start of one.
     configuration.idleTimeout = .milliseconds(200)
     configuration.requestReadTimeout = .seconds(2)
     let server = try HTTPListener(configuration, handler: Handler())

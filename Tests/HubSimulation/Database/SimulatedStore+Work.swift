@@ -230,7 +230,7 @@ extension SimulatedDatabase.State {
       if owner == node { return part.epoch == 0 || isLost(part) }
       return !isAlive(owner)
     }
-    // What a dead node took would be free at once.
+    // Work that a dead node claims would be free at once.
     var left = isAlive(node) ? limit : 0
     for row in notifications.active(where: \.isOpen) where left > 0 {
       let own = row.parts.count { $0.isOpen(at: node) && $0.epoch > 0 && !isLost($0) }

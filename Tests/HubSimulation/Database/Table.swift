@@ -62,7 +62,7 @@ package struct Table<Row: NumberedRow>: Sendable {
     }
   }
 
-  /// What holds a row: another object once the row is written.
+  /// The identity of a row's present version: another object once the row is written.
   package func version(of number: Int64) -> AnyObject? { box(of: number) }
 
   /// Writes a row that is new, or replaces the one of its number.

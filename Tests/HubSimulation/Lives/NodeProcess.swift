@@ -28,7 +28,7 @@ package final class NodeProcess: @unchecked Sendable {  // owner: the world's th
   var sleptUntil = -Double.infinity
   /// When the database took its last heartbeat.
   var heardAt = 0.0
-  /// What it said last of all that it holds.
+  /// The last report of all that it holds, as text.
   var told = ""
   /// Number of parts that it had at the last look.
   var lastHeld = 0

@@ -44,7 +44,7 @@ struct Observations {
   var numbers: [Int: [Int64]] = [:]
   /// Those that are not finished, by number.
   var open: [Int64] = []
-  /// What held their rows when they were last looked at: one that was not written since is as it was.
+  /// Versions of their rows at the last look: a row whose version is the same is unchanged.
   var seenVersions: [Int64: AnyObject] = [:]
   var lastNumber: Int64 = 0
   /// The pushes to a handle for a line of the plan, with the number of each.

@@ -9,7 +9,7 @@ struct EventQueue {
     let run: () -> Void
   }
 
-  /// What the heap moves: the event itself stays where it is, as it has a closure to count.
+  /// An element of the heap. Moving the event itself would retain and release its closure.
   private struct Entry {
     let at: Int64
     let number: Int

@@ -10,8 +10,8 @@ package typealias ProcessID = Int
 /// belongs to the place whose code made it ready, and that is the place of the job or event that ran
 /// then: so no code of one place may resume another's task but by an event (``after(_:at:_:)``).
 ///
-/// What every step reads and writes goes without Swift's check that two accesses do not overlap, which
-/// took as long as the steps themselves.
+/// State that every step uses is exempt from Swift's checks for overlapping accesses, which took as
+/// long as the steps themselves.
 package final class World: @unchecked Sendable {  // owner: the one thread of the simulator
   package static let clients: ProcessID = -1
   /// Lines about the database stand in the history under this number; no code runs there.
