@@ -805,10 +805,11 @@ package actor Dispatcher {
     let room = min(
       work.limits.claimedParts - (jobs.count - waiting) - uncounted.count,
       work.limits.waitingParts - waiting)
-    guard room > 0, claims.start(at: now) else { return }
+    guard claims.start(at: now) else { return }
     let known = hasForgotten ? known : nil
     hasForgotten = false
-    spawn { [work] in await work.claim(limit: room, beside: known) }
+    // A node without room looks as well: it learns of schedules that no other node may live to release.
+    spawn { [work] in await work.claim(limit: max(0, room), beside: known) }
   }
 
   /// All that this node has claimed, as far as it knows.

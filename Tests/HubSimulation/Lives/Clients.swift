@@ -83,15 +83,23 @@ extension Life {
         return isUnclear ? .nothing : reply
       case .refused(let failure):
         isUnclear = true
+        doubt(line)
         note("\(line.id) is answered \(failure.status) \(failure.message ?? "")", at: process.place)
       case .nothing:
         isUnclear = true
+        doubt(line)
         note("\(line.id) has no answer", at: process.place)
       }
       if world.isClosing { break }
       await world.wait(draw.between(0.5, 3))
     }
     return .nothing
+  }
+
+  /// A try of a line has ended without an answer, and may still be done.
+  private func doubt(_ line: Plan.Line) {
+    guard line.act == .credential else { return }
+    observations.credentialsSettleAt = world.seconds + Acknowledged<Int>.straggling
   }
 
   /// Begins what a line says.
@@ -281,8 +289,10 @@ extension Life {
     }
     note("\(line.id) is accepted as \(id.rawValue)")
     var send = ledger.sends[what.id] ?? .init(hub: hub)
-    if !send.ids.contains(id) { send.ids.append(id) }
-    send.answeredAt = min(send.answeredAt, world.seconds)
+    if !send.ids.contains(id) {
+      send.ids.append(id)
+      send.answeredAt = world.seconds
+    }
     ledger.sends[what.id] = send
     if hasKey, !hasErased(in: hub), !observations.deletedHubs.contains(hub),
       !observations.hasSkippedDays,
@@ -379,8 +389,12 @@ extension Life {
       }
       return world.current
     }
+    // Another change may have come between.
+    observations.righted[service] = nil
     // Which hub a refused request is of does not show.
-    guard case .value(let place) = reply, state == 0 || state == 3, plan[.hubs] == 1 else { return }
+    guard case .value(let place) = reply, state == 0 || state == 3, plan[.hubs] == 1,
+      world.seconds >= observations.credentialsSettleAt
+    else { return }
     observations.righted[service] = (world.seconds, place)
   }
 

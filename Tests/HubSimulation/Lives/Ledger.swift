@@ -31,6 +31,7 @@ struct Ledger {
   struct Send {
     let hub: Int
     var ids: [NotificationID] = []
+    /// When it was told the last of its ids.
     var answeredAt = Double.infinity
     /// When it was told that it will not be sent.
     var cancelledAt: Double?

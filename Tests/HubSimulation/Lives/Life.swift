@@ -353,7 +353,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
     default:
       clocks[machine].wake()
       world.resume(process.place)
-      if act == .suspend { process.sleptUntil = world.seconds }
+      process.sleptUntil = world.seconds
       note("goes on", at: process.place)
     }
     processes[machine].disturbedAt = world.seconds
@@ -379,12 +379,19 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
     let commits = min(commits, Int(database.state.commit - firstCommit))
     let commit = database.state.commit - Int64(commits)
     let moment = commitTimes.first { $0.commit >= commit }?.seconds ?? world.seconds
+    let steps = database.state.clockSteps
     database.goBack(commits: commits)
     copies = copies.filter { $0.value.seconds < moment }
     note("the last \(commits) commits are lost")
     ledger.doubt(since: moment, at: world.seconds)
     observations.wentBackAt = world.seconds
     observations.doubt(database.state)
+    // What nodes told of a step is lost with those who told it.
+    if database.state.clockSteps != steps,
+      !processes.contains(where: { database.state.isAlive($0.store.nodeID) })
+    {
+      observations.hasUnseenStep = true
+    }
     // A node that the database has forgotten is another one, and asks it for the time.
     guard observations.stepped.contains(-1) else { return }
     for process in processes where !database.state.isAlive(process.store.nodeID) {

@@ -24,7 +24,7 @@ package final class NodeProcess: @unchecked Sendable {  // owner: the world's th
   var cutOffSince: Double?
   /// When it last began, or went on after standing still.
   var wokeAt = 0.0
-  /// When its machine, whose clock stood still, last went on.
+  /// When it last went on after standing still.
   var sleptUntil = -Double.infinity
   /// When the database took its last heartbeat.
   var heardAt = 0.0

@@ -95,6 +95,8 @@ struct Observations {
   /// When, and by which process, the only hub's credential for a service was last set right; none
   /// once somebody begins to change it.
   var righted: [SimulatedService: (at: Double, by: ProcessID)] = [:]
+  /// Until then a change of a credential whose answer was lost may still be made.
+  var credentialsSettleAt = -Double.infinity
   /// Since when nothing has been asked for and nothing is to be delivered, in seconds.
   var quietSince: Double?
   /// A push service has called living handles dead.

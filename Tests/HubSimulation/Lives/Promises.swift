@@ -209,8 +209,8 @@ extension Life {
         + "answers were lost")
   }
 
-  /// A machine whose clock stood still does not know that its lease has ended before its next
-  /// heartbeat: it may read a page of what others have ended, with the devices that have come since.
+  /// A process that stood still learns from its next heartbeat or checkpoint that others have its parts:
+  /// until then it may read a page of what they have ended, with the devices that have come since.
   private func isBelated(_ push: Push, of known: [Observations.Notification]) -> Bool {
     guard let process = processes.first(where: { $0.place == push.place }),
       world.seconds - process.sleptUntil < Self.lease
