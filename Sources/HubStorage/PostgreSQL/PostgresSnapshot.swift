@@ -1,0 +1,25 @@
+import SQLDatabase
+
+/// One state of a database, held for readers on other connections while nodes go on writing, as
+/// `pg_dump` does. While it is held, the server keeps the rows that were replaced since.
+package final class PostgresSnapshot {
+  /// The name of the snapshot; see ``PostgresHubStore/Options/snapshot``.
+  package let name: String
+  private let connection: PostgresConnection
+
+  /// - Parameter address: An address as ``PostgresConnection`` takes it.
+  /// - Throws: ``StoreError``.
+  package init(of address: String) throws {
+    do {
+      connection = try PostgresConnection(address: address, component: "hub")
+      // The transaction does nothing until it ends.
+      try connection.set([("idle_in_transaction_session_timeout", "0")])
+      try connection.begin(connection.dialect.beginReading)
+      name = try connection.rows("SELECT pg_export_snapshot()") { $0.text(0) }[0]
+    } catch {
+      throw PostgresRefusal.opening(error, address: address)
+    }
+  }
+
+  deinit { connection.close() }
+}
