@@ -47,12 +47,12 @@ struct BackupTests {
   private func back(
     up data: DataDirectory, to name: String = "backup", password: String? = nil,
     keys: Bool = true, masterKey: String? = nil
-  ) throws -> BackupHeader {
+  ) async throws -> BackupHeader {
     var backup = Backup(directory: data, context: context)
     backup.hasKeys = keys
     backup.masterKey = masterKey
     backup.cost = 10
-    return try backup.write(to: path(name), password: password)
+    return try await backup.write(to: path(name), password: password)
   }
 
   private func restore(_ name: String = "backup", password: String? = nil) -> Restore {
@@ -73,11 +73,23 @@ struct BackupTests {
     }
   }
 
+  private func expectRefusal(
+    _ words: String, at location: SourceLocation = #_sourceLocation,
+    _ backup: () async throws -> BackupHeader
+  ) async {
+    do {
+      _ = try await backup()
+      Issue.record("nothing was refused", sourceLocation: location)
+    } catch {
+      #expect("\(error)".contains(words), sourceLocation: location)
+    }
+  }
+
   @Test(
     "bring back hubs, keys, devices and operators, sealed or not", arguments: [nil, password])
   func roundTrip(password: String?) async throws {
     let data = try await makeHub()
-    let header = try back(up: data, password: password)
+    let header = try await back(up: data, password: password)
     #expect(header.entries.map(\.part) == [.hub, .masterKey, .operators])
     #expect(
       try FileManager.default.attributesOfItem(atPath: path("backup"))[.posixPermissions]
@@ -111,7 +123,7 @@ struct BackupTests {
     let data = try DataDirectory.make(at: path("store"))
     try await BackendRuntime.open(data, database: nil).close()
     _ = try scratch.file("store/users", "alice:scrypt$…\n")
-    #expect(try back(up: data).entries.map(\.part) == [.backend, .backendKey, .users])
+    #expect(try await back(up: data).entries.map(\.part) == [.backend, .backendKey, .users])
     let new = DataDirectory(path: try restore().restore(to: path("new")).directory)
     try await BackendRuntime.openExisting(new, database: nil).close()
   }
@@ -119,11 +131,13 @@ struct BackupTests {
   @Test(
     "that are cut short, changed or longer than they were are refused", arguments: [nil, password])
   func damaged(password: String?) async throws {
-    try back(up: try await makeHub(), password: password)
+    try await back(up: try await makeHub(), password: password)
     let whole = try Data(contentsOf: URL(fileURLWithPath: path("backup")))
     func check(_ bytes: Data, _ what: String) throws {
       try bytes.write(to: URL(fileURLWithPath: path("bad")))
-      let text = refusal { _ = try restore("bad", password: password).restore(to: path("new")) }
+      let text = refusal {
+        _ = try restore("bad", password: password).restore(to: path("new"))
+      }
       #expect(
         ["damaged", "no backup", "newer belfry"].contains { text.contains($0) }, "\(what): \(text)")
       #expect(!isThere("new"), "\(what)")
@@ -195,10 +209,11 @@ struct BackupTests {
       }
       return 1 << 40
     }
-    #expect(
-      refusal { try replacing.back(up: data) }.contains("the master key was replaced meanwhile"))
+    await expectRefusal("the master key was replaced meanwhile") {
+      try await replacing.back(up: data)
+    }
     #expect(!isThere("backup") && !isThere("backup.part") && !isThere("data/.belfry-backup"))
-    try back(up: data)
+    try await back(up: data)
   }
 
   @Test("of a newer belfry are refused with a sentence, and so is a header that cannot be")
@@ -232,7 +247,7 @@ struct BackupTests {
 
   @Test("do not open with another password, and nothing is written")
   func wrongPassword() async throws {
-    try back(up: try await makeHub(), password: Self.password)
+    try await back(up: try await makeHub(), password: Self.password)
     let text = refusal { _ = try restore(password: "another one").restore(to: path("new")) }
     #expect(text.contains("the password is not the one"), "\(text)")
     #expect(text.contains("another copy of the file"), "\(text)")
@@ -242,7 +257,7 @@ struct BackupTests {
   @Test("without keys want the master key, and only the right one opens them")
   func masterKey() async throws {
     let data = try await makeHub()
-    let header = try back(up: data, keys: false)
+    let header = try await back(up: data, keys: false)
     #expect(header.entries.map(\.part) == [.hub, .operators])
     var restore = restore()
     #expect(refusal { _ = try restore.restore(to: path("new")) }.contains("--master-key"))
@@ -259,7 +274,7 @@ struct BackupTests {
   @Test("of a hub whose key comes from outside have none, and want it again")
   func outsideKey() async throws {
     let key = Base64.encode([UInt8](repeating: 3, count: 32))
-    let header = try back(up: try await makeHub(masterKey: key), masterKey: key)
+    let header = try await back(up: try await makeHub(masterKey: key), masterKey: key)
     #expect(header.entry(.masterKey) == nil)
     var restore = restore()
     restore.masterKey = Base64.encode([UInt8](repeating: 4, count: 32))
@@ -273,9 +288,10 @@ struct BackupTests {
   @Test("go into an empty directory, not where a server works or anything is")
   func occupied() async throws {
     let data = try await makeHub()
-    try back(up: data)
+    try await back(up: data)
     var claim: DirectoryClaim? = try data.claim()
-    #expect(refusal { _ = try restore().restore(to: data.path) }.contains("a server works in"))
+    #expect(
+      refusal { _ = try restore().restore(to: data.path) }.contains("a server works in"))
     withExtendedLifetime(claim) {}
     claim = nil
     let before = try FileManager.default.contentsOfDirectory(atPath: data.path).sorted()
@@ -294,7 +310,7 @@ struct BackupTests {
   @Test("and restores without room say how much is needed, and change nothing")
   func noRoom() async throws {
     let data = try await makeHub()
-    try back(up: data)
+    try await back(up: data)
     var full = self
     full.context.room = { _ in 1_000 }
     let text = refusal { _ = try full.restore().restore(to: path("new")) }
@@ -303,7 +319,7 @@ struct BackupTests {
     let empty = try DataDirectory.make(at: path("empty")).path
     #expect(refusal { _ = try full.restore().restore(to: empty) }.contains("make room"))
     #expect(try FileManager.default.contentsOfDirectory(atPath: empty) == [])
-    #expect(refusal { try full.back(up: data, to: "second") }.contains("make room"))
+    await expectRefusal("make room") { try await full.back(up: data, to: "second") }
     #expect(!isThere("second") && !isThere("second.part") && !isThere("data/.belfry-backup"))
   }
 
@@ -312,14 +328,14 @@ struct BackupTests {
     let data = try await makeHub()
     _ = try DataDirectory.make(at: data.path + "/backup")
     _ = try scratch.file("data/backup/older", "kept")
-    try back(up: data, to: "data/backup/new")
+    try await back(up: data, to: "data/backup/new")
     #expect(isThere("data/backup/older") && isThere("data/backup/new"))
     #expect(!isThere("data/.belfry-backup"))
 
     let victim = try await makeHub("victim")
     try FileManager.default.createSymbolicLink(
       atPath: path("data/.belfry-backup"), withDestinationPath: victim.path)
-    #expect(refusal { try back(up: data, to: "second") }.contains("belongs to somebody else"))
+    await expectRefusal("belongs to somebody else") { try await back(up: data, to: "second") }
     #expect(isThere("victim/master.key") && !isThere("second"))
   }
 
@@ -329,13 +345,13 @@ struct BackupTests {
     let shared = try DataDirectory.make(at: path("shared")).path
     backup.scratch = shared
     chmod(shared, 0o777)
-    #expect(
-      refusal { _ = try backup.write(to: path("backup"), password: nil) }
-        .contains("other users may write to \(shared): name a directory of your own"))
+    await expectRefusal("other users may write to \(shared): name a directory of your own") {
+      try await backup.write(to: path("backup"), password: nil)
+    }
     #expect(!isThere("backup") && !isThere("shared/.belfry-backup"))
     // As /tmp: nobody renames there what is another's.
     chmod(shared, 0o1777)
-    _ = try backup.write(to: path("backup"), password: nil)
+    _ = try await backup.write(to: path("backup"), password: nil)
     #expect(isThere("backup") && !isThere("shared/.belfry-backup"))
   }
 
@@ -348,7 +364,7 @@ struct BackupTests {
   @Test("that are not sealed are refused where a password is given")
   func expectedSeal() async throws {
     let data = try await makeHub()
-    try back(up: data)
+    try await back(up: data)
     var restore = restore(password: Self.password)
     restore.expectsSeal = true
     #expect(refusal { _ = try restore.restore(to: path("new")) }.contains("is not sealed"))
@@ -358,7 +374,7 @@ struct BackupTests {
   @Test("are not restored into a directory that somebody takes meanwhile")
   func meanwhile() async throws {
     let data = try await makeHub()
-    try back(up: data, password: Self.password)
+    try await back(up: data, password: Self.password)
     var restore = restore(password: Self.password)
     let place = path("new")
     restore.password = {
@@ -375,22 +391,23 @@ struct BackupTests {
     let data = try await makeHub()
     _ = try DataDirectory.make(at: data.path + "/.belfry-backup")
     let claim = try DirectoryClaim(file: data.path + "/.belfry-backup/lock")
-    #expect(refusal { try back(up: data) }.contains("another backup is under way"))
+    await expectRefusal("another backup is under way") { try await back(up: data) }
     withExtendedLifetime(claim) {}
 
     let other = try await makeHub("other")
     try FileManager.default.removeItem(atPath: other.masterKeyFile)
     try FileManager.default.copyItem(atPath: data.masterKeyFile, toPath: other.masterKeyFile)
-    #expect(refusal { try back(up: other) }.contains("does not open"))
+    await expectRefusal("does not open") { try await back(up: other) }
 
     let sick = try await makeHub("sick")
     let pages = try damagePages(
       of: URL(fileURLWithPath: sick.database), holding: "device-1", sparing: "CREATE")
     #expect(pages > 0)
-    let text = refusal { try back(up: sick) }
-    #expect(text.contains("sick") && !isThere("backup"), "\(text)")
-    #expect(
-      refusal { try back(up: DataDirectory(path: path("none"))) }.contains("no Belfry has run"))
+    await expectRefusal("sick") { try await back(up: sick) }
+    #expect(!isThere("backup"))
+    await expectRefusal("no Belfry has run") {
+      try await back(up: DataDirectory(path: path("none")))
+    }
   }
 }
 
@@ -414,12 +431,21 @@ extension CommandLineSuite {
       )
     }
 
-    @Test("it is killed, restored elsewhere, and has devices, keys and schedules; a send arrives")
-    func killedAndRestored() async throws {
+    /// Whether the hub is kept in PostgreSQL.
+    private static func databases() -> [Bool] {
+      PostgresServer.isInstalled ? [false, true] : [false]
+    }
+
+    @Test(
+      "it is killed, restored elsewhere, and has devices, keys and schedules; a send arrives",
+      arguments: databases())
+    func killedAndRestored(inPostgreSQL: Bool) async throws {
       let emulator = EmulatorServer(.onFreePorts)
       let addresses = try await emulator.start()
       do {
-        try await killedAndRestored(emulator, addresses)
+        let database =
+          try inPostgreSQL ? ["--database", PostgresServer.shared().makeDatabase()] : []
+        try await killedAndRestored(emulator, addresses, database)
       } catch {
         await emulator.stop()
         throw error
@@ -428,7 +454,7 @@ extension CommandLineSuite {
     }
 
     private func killedAndRestored(
-      _ emulator: EmulatorServer, _ addresses: EmulatorAddresses
+      _ emulator: EmulatorServer, _ addresses: EmulatorAddresses, _ database: [String]
     ) async throws {
       let scratch = try Scratch()
       let app = try emulator.app()
@@ -448,24 +474,27 @@ extension CommandLineSuite {
               "otherEndpoint": "none" } } ] }
         """)
       let old = scratch.path + "/old"
-      let (server, client) = try await serve(["--config", configuration, "--data", old] + trust)
+      let (server, client) = try await serve(
+        ["--config", configuration, "--data", old] + database + trust)
       try await client.createOrReplace(
         Installation(
           installationID: "phone", platform: .apns, pushChannel: .handle(phone.token), tags: ["a"]))
       let scheduled = try await client.schedule(
         .apple(#"{"aps":{"alert":"later"}}"#), at: Date() + 86_400, to: "a")
 
-      // Writes go on throughout.
+      // Writes go on throughout, one after the other.
+      @Sendable func write(_ number: Int) async throws {
+        try await client.createOrReplace(
+          Installation(
+            installationID: "w-\(number)", platform: .apns,
+            pushChannel: .handle(Hex.encode([UInt8](repeating: UInt8(number & 255), count: 32))),
+            tags: ["written"]))
+      }
+      let before = 20
+      for number in 0..<before { try await write(number) }
       let writer = Task {
-        var number = 0
-        while !Task.isCancelled {
-          try await client.createOrReplace(
-            Installation(
-              installationID: "w-\(number)", platform: .apns,
-              pushChannel: .handle(Hex.encode([UInt8](repeating: UInt8(number & 255), count: 32))),
-              tags: ["written"]))
-          number += 1
-        }
+        var number = before
+        while !Task.isCancelled, (try? await write(number)) != nil { number += 1 }
         return number
       }
       let file = scratch.path + "/hub.backup"
@@ -477,9 +506,9 @@ extension CommandLineSuite {
         try JSONSerialization.jsonObject(with: Data(backup.output.utf8)) as? [String: Any])
       #expect(made["file"] as? String == file && made["belfry"] as? String == "0.1.0")
       writer.cancel()
+      let after = await writer.value + 1
       server.signal(SIGKILL)
       _ = try await server.exitCode()
-      _ = await writer.result
 
       let new = scratch.path + "/new"
       let unsaid = try await BelfryProcess.run(["restore", file, "--data", new])
@@ -495,6 +524,13 @@ extension CommandLineSuite {
 
       let (again, client2) = try await serve(["--data", new] + trust)
       #expect(try await client2.installation("phone").tags == ["a"])
+      // All that was written before one moment, and nothing that came after it.
+      var devices: Set<String> = []
+      for try await one in client2.installations(InstallationQuery(tag: "written")) {
+        devices.insert(one.installationID)
+      }
+      #expect((before...after).contains(devices.count))
+      #expect(devices == Set((0..<devices.count).map { "w-\($0)" }))
       var list: [String] = []
       for try await one in client2.scheduledNotifications() { list.append(one.notificationID) }
       #expect(list == [try #require(scheduled.notificationID)])
@@ -511,8 +547,11 @@ extension CommandLineSuite {
       try FileManager.default.createDirectory(atPath: node, withIntermediateDirectories: false)
       _ = try scratch.file("node/database", "postgresql://belfry@127.0.0.1/belfry\n")
       let file = try scratch.file("file", "x")
+      let away = try await BelfryProcess.run(["backup", scratch.path + "/b", "--data", node])
+      #expect(
+        away.code == 69 && away.errors.contains("the database postgresql://belfry@127.0.0.1"),
+        "\(away.errors)")
       let cases: [([String], String)] = [
-        (["backup", scratch.path + "/b", "--data", node], "pg_dump"),
         (["backup", scratch.path + "/b", "--data", scratch.path], "no Belfry has run"),
         (["backup", file, "--data", node], "say --force"),
         (["backup", "b", "--password-file", file], "goes with --encrypt"),

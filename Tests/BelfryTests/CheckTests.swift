@@ -126,8 +126,8 @@ struct CheckTests {
     let found = try await wrong()
     #expect(
       found == ["error move: a move into \(data.database) is not finished"], "\(found)")
-    #expect {
-      try Backup(directory: data, context: context).write(
+    await #expect {
+      try await Backup(directory: data, context: context).write(
         to: scratch.path + "/backup", password: nil)
     } throws: {
       "\($0)".contains("\(data.database): a move into it is not finished")

@@ -15,7 +15,9 @@ struct DatabaseEnd: MoveEnd {
   }
 
   func livingNodes() async throws -> [String] {
-    try await store.livingNodes().map {
+    // They change nothing of a snapshot.
+    guard store.engine.shared.options.snapshot == nil else { return [] }
+    return try await store.livingNodes().map {
       $0.address.isEmpty ? $0.name : "\($0.name) at \($0.address)"
     }
   }

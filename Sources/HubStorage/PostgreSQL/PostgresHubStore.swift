@@ -34,6 +34,8 @@ package struct PostgresHubStore: HubStore {
     package var mayMigrate = true
     /// Whether it may be the target of an unfinished move, which nobody else can open.
     package var takesMove = false
+    /// The name of a ``PostgresSnapshot`` that everything is read from; `nil` reads the current state.
+    package var snapshot: String?
     /// Schema steps after this version's, for tests of upgrades.
     var laterSteps: [Migration] = []
 

@@ -123,6 +123,7 @@ final class PostgresSession {
       try PostgresShared.connect(
         to: shared.address, for: role, answerLimit: answerTime ?? shared.options.answerTime),
       shared: shared, role: role, lane: lane, answerTime: answerTime)
+    connection.snapshot = shared.options.snapshot
   }
 
   var sealing: any SecretSealing { shared.sealing }
@@ -325,6 +326,7 @@ final class PostgresSession {
       do {
         connection = try PostgresShared.connect(
           to: shared.address, for: role, answerLimit: answerTime)
+        connection.snapshot = shared.options.snapshot
         return
       } catch {
         shared.health.failed(error, writing: role != .reading)

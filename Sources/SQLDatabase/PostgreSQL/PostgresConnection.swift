@@ -31,6 +31,9 @@ package final class PostgresConnection: SQLConnection {
   package private(set) var isPooled = false
   /// Settings applied at the beginning of each transaction; see ``set(_:)``.
   private var transactionSettings: String?
+  /// The name of an exported snapshot, whose state transactions that only read see; `nil` for the
+  /// current one.
+  package var snapshot: String?
   private var nextName = 0
   /// Increases with each loan.
   private var loans = 0
@@ -248,11 +251,14 @@ package final class PostgresConnection: SQLConnection {
   }
 
   package func begin(_ sql: String) throws {
-    guard let transactionSettings else { return try run(sql) }
+    let snapshot = sql == dialect.beginReading ? snapshot : nil
+    guard transactionSettings != nil || snapshot != nil else { return try run(sql) }
     do {
       try pipelined {
         try run(sql)
-        try run(transactionSettings)
+        // Before any query.
+        if let snapshot { try run("SET TRANSACTION SNAPSHOT '\(snapshot)'") }
+        if let transactionSettings { try run(transactionSettings) }
       }
     } catch {
       rollBack()

@@ -9,6 +9,8 @@ import Wire
 struct Backup {
   let directory: DataDirectory
   let context: CommandContext
+  /// The address of the PostgreSQL database with the hub; `nil` for the file in the directory.
+  var database: String?
   /// See ``DataDirectory/openStore(masterKey:options:)``.
   var masterKey: String?
   var hasKeys = true
@@ -19,11 +21,11 @@ struct Backup {
   private func path(_ part: BackupPart) -> String { directory.path + "/" + part.rawValue }
 
   /// - Throws: ``CommandFailure`` or ``StoreError``; the file is then unchanged.
-  func write(to file: String, password: String?) throws -> BackupHeader {
+  func write(to file: String, password: String?) async throws -> BackupHeader {
     try directory.checkUser()
     let parts = BackupPart.allCases.filter {
       FileManager.default.fileExists(atPath: path($0)) && (hasKeys || !$0.isKey)
-        && !($0 == .masterKey && masterKey != nil)
+        && !($0 == .masterKey && masterKey != nil) || $0 == .hub && database != nil
     }
     guard parts.contains(where: \.isDatabase) else {
       throw CommandFailure(
@@ -43,7 +45,7 @@ struct Backup {
     var contents: [BackupPart: [UInt8]] = [:]
     for part in parts {
       if part.isDatabase {
-        entries.append(try copy(part, into: folder))
+        entries.append(try await copy(part, into: folder))
       } else {
         let bytes = Array(try read(part))
         contents[part] = bytes
@@ -118,21 +120,17 @@ struct Backup {
     }
   }
 
-  private func copy(_ part: BackupPart, into folder: String) throws -> BackupHeader.Entry {
-    let (connection, schema) = try part.open(path(part))
-    defer { connection.close() }
-    try checkRoom(try connection.size(), at: folder + "/" + part.rawValue)
+  private func copy(_ part: BackupPart, into folder: String) async throws -> BackupHeader.Entry {
     let copy = folder + "/" + part.rawValue
-    var bar = ProgressBar()
-    bar.show(nil, "copying \(part.rawValue)")
-    defer { bar.clear() }
-    do throws(SQLError) {
-      try connection.writeCopy(to: copy)
-    } catch {
-      throw CommandFailure("\(path(part)) cannot be copied: \(StoreError.orRefusal(error))")
+    if part == .hub, let database {
+      try await copyDatabase(database, to: copy)
+    } else {
+      try copyFile(part, to: copy)
     }
     // A backup found to be damaged only when it is needed is worse than none.
-    let faults = try part.open(copy).connection.faults(comparesIndexes: true)
+    let (connection, schema) = try part.open(copy)
+    defer { connection.close() }
+    let faults = connection.faults(comparesIndexes: true)
     guard faults.isEmpty else {
       throw CommandFailure(
         "\(path(part)) is damaged (\(faults[0])): no backup was made. Restore an earlier one, or save with "
@@ -149,6 +147,49 @@ struct Backup {
     }
     return .init(
       part: part, size: size, sha256: Hex.encode(digest.finish()), schema: schema)
+  }
+
+  private func copyFile(_ part: BackupPart, to copy: String) throws {
+    let connection = try part.open(path(part)).connection
+    defer { connection.close() }
+    try checkRoom(try connection.size(), at: copy)
+    var bar = ProgressBar()
+    bar.show(nil, "copying \(part.rawValue)")
+    defer { bar.clear() }
+    do throws(SQLError) {
+      try connection.writeCopy(to: copy)
+    } catch {
+      throw CommandFailure("\(path(part)) cannot be copied: \(StoreError.orRefusal(error))")
+    }
+  }
+
+  /// Writes what the database has at one moment into a new file, as ``HubMove`` does, while nodes
+  /// serve.
+  private func copyDatabase(_ address: String, to copy: String) async throws {
+    let snapshot: PostgresSnapshot
+    do {
+      snapshot = try PostgresSnapshot(of: address)
+    } catch {
+      throw CommandFailure(
+        "the database \(DatabaseAddress.shown(address)): \(error)", exitCode: .unreachable)
+    }
+    defer { withExtendedLifetime(snapshot) {} }
+    var options = PostgresHubStore.Options()
+    options.snapshot = snapshot.name
+    options.mayMigrate = false
+    options.answerTime = nil
+    (options.batchWriters, options.writers) = (1, 1)
+    let (source, keys) = try await directory.openPostgres(
+      address, masterKey: masterKey, options: options, mayMake: false)
+    try await source.closing {
+      try await directory.refuseMoved(source)
+      let target = try await SQLiteHubStore.open(at: copy, sealing: MasterKeySealing(keys))
+      try await target.closing {
+        let lines = MoveProgressLines(context)
+        defer { lines.clear() }
+        _ = try await HubMove(from: source, to: target).run { lines.show($0) }
+      }
+    }
   }
 
   private func read(_ part: BackupPart) throws -> Data {

@@ -44,18 +44,21 @@ struct BackupCommand: Subcommand {
       with --encrypt, or leave the keys out and keep them elsewhere. The password is asked for, or
       taken from the first line of --password-file or from BELFRY_BACKUP_PASSWORD.
 
-      Back up a hub in PostgreSQL with PostgreSQL's own tools. docs/operate/backup.md has the
-      details.
+      Of a hub in PostgreSQL, --data names the directory of one of its nodes. The database is copied
+      as it is at one moment, into a file that `belfry restore` makes a data directory of; `belfry
+      move` brings that into a new database. docs/operate/backup.md has the details.
       """,
     examples: [
       "belfry backup /backup/hub.backup --data /var/lib/belfry",
       "belfry backup hub.backup --encrypt --password-file /etc/belfry/backup-password",
       "belfry backup - --encrypt | ssh vault 'cat > hub.backup'",
       "belfry backup hub.backup --without-master-key",
+      "belfry backup /backup/hub.backup --data /var/lib/belfry-node",
     ])
 
   @Argument("FILE", "the file to write; - for standard output") var file: String
-  @Option("--data", "DIR", "the data directory of a hub (or BELFRY_DATA), or a backend's --store")
+  @Option(
+    "--data", "DIR", "the data directory of a hub or node (or BELFRY_DATA), or a backend's --store")
   var data: String?
   @Option("--config", "FILE", "a configuration file, which names the data directory")
   var config: String?
@@ -81,21 +84,17 @@ struct BackupCommand: Subcommand {
     let place = HubPlace(data: data, config: config)
     let configuration = try place.configuration(context.environment)
     let directory = try place.local(in: context).directory
-    if try directory.postgres(configuration.text(.database)) != nil {
-      throw CommandFailure(
-        "the hub is kept in PostgreSQL: back it up with pg_dump or pg_basebackup, and keep "
-          + "\(directory.masterKeyFile) besides, without which its keys and credentials cannot be read; "
-          + "belfry backup is for hubs in a file", exitCode: .usage)
-    }
-    try await directory.refuseMoved(nil)
+    let database = try directory.postgres(configuration.text(.database))
+    if database == nil { try await directory.refuseMoved(nil) }
     let password = encrypts ? try BackupPassword(file: passwordFile, context: context).new() : nil
     var backup = Backup(directory: directory, context: context)
+    backup.database = database
     backup.masterKey = configuration.text(.masterKey)
     backup.hasKeys = !withoutKeys
     backup.scratch = scratch
-    let header = try backup.write(to: file, password: password)
+    let header = try await backup.write(to: file, password: password)
     let text =
-      "\(header.size.megabytes) of \(directory.path)"
+      "\(header.size.megabytes) of \(database.map(DatabaseAddress.shown) ?? directory.path)"
       + (encrypts ? ", sealed with a password" : "")
       + (withoutKeys ? ", without keys" : "")
     if file == "-" {

@@ -12,6 +12,8 @@ struct RestoreCommand: Subcommand {
       BELFRY_MASTER_KEY. Run by root, it continues as the owner of DIR once it has opened FILE and
       the key.
 
+      A hub that was in PostgreSQL is in a file then; `belfry move` brings it into a new database.
+
       Sends that were under way in the backup continue from there: devices may get them twice, with
       the same push id. --verify checks the file, and writes nothing.
       """,

@@ -170,7 +170,7 @@ struct MoveEnds {
     if isToDatabase {
       return try await withSourceFile { source in
         let target = try await openDatabase(asTarget: true)
-        return try await closing(target) {
+        return try await target.closing {
           var move = HubMove(from: source, to: target)
           move.closeSource = { [directory, note] in try directory.setMoved(note) }
           return try await body(move)
@@ -189,7 +189,7 @@ struct MoveEnds {
         try directory.setMoved(nil)
       }
       let target = try await openFile(asTarget: true)
-      return try await closing(target) {
+      return try await target.closing {
         var move = HubMove(from: source, to: target)
         move.closeSource = { [note] in try await source.noteMoved(note) }
         return try await body(move)
@@ -203,14 +203,14 @@ struct MoveEnds {
     let claim = try self.claim()
     defer { withExtendedLifetime(claim) {} }
     let store = try await openFile(asTarget: false)
-    return try await closing(store) { try await body(store) }
+    return try await store.closing { try await body(store) }
   }
 
   private func withSourceDatabase<Value>(
     _ body: (PostgresHubStore) async throws -> Value
   ) async throws -> Value {
     let store = try await openDatabase(asTarget: false)
-    return try await closing(store) { try await body(store) }
+    return try await store.closing { try await body(store) }
   }
 
   /// The note left at the source.
@@ -240,18 +240,5 @@ struct MoveEnds {
       return
     }
     try OutputFile.write(key, to: directory.masterKeyFile)
-  }
-
-  private func closing<Value>(
-    _ store: some HubStore, _ body: () async throws -> Value
-  ) async throws -> Value {
-    do {
-      let value = try await body()
-      try await store.close()
-      return value
-    } catch {
-      try? await store.close()
-      throw error
-    }
   }
 }

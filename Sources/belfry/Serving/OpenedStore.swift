@@ -40,6 +40,20 @@ struct OpenedStore {
   }
 }
 
+extension HubStore {
+  /// Closes the store after `body`, whatever comes of that.
+  func closing<Value>(after body: () async throws -> Value) async throws -> Value {
+    do {
+      let value = try await body()
+      try await close()
+      return value
+    } catch {
+      try? await close()
+      throw error
+    }
+  }
+}
+
 /// Seals the store's secrets under the master keys.
 final class MasterKeySealing: SecretSealing {
   private let ring: MasterKeyRing
