@@ -375,8 +375,10 @@ extension Life {
     // The last word is the one that sets it right when all is healed, not that of a client who has been
     // trying since before.
     while line.id < 0, observations.isTurning, !world.isClosing { await world.wait(1) }
+    let isAlone = !observations.isTurning
     observations.beginTurn()
     defer { observations.endTurn(at: world.seconds) }
+    let turn = observations.turns
     let service = LifeServices.service(platform)
     observations.righted[service] = nil
     let reply = await insist(line, tries: healedAt != nil ? 60 : 6) { [world] service in
@@ -389,8 +391,9 @@ extension Life {
       }
       return world.current
     }
-    // Another change may have come between.
     observations.righted[service] = nil
+    // Of two at a time either may be the last, whichever is answered last.
+    guard isAlone, observations.turns == turn else { return }
     // Which hub a refused request is of does not show.
     guard case .value(let place) = reply, state == 0 || state == 3, plan[.hubs] == 1,
       world.seconds >= observations.credentialsSettleAt

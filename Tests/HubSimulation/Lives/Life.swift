@@ -386,12 +386,8 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
     ledger.doubt(since: moment, at: world.seconds)
     observations.wentBackAt = world.seconds
     observations.doubt(database.state)
-    // What nodes told of a step is lost with those who told it.
-    if database.state.clockSteps != steps,
-      !processes.contains(where: { database.state.isAlive($0.store.nodeID) })
-    {
-      observations.hasUnseenStep = true
-    }
+    // No node tells of a step again when the commit in which one did is lost.
+    if database.state.clockSteps != steps { observations.hasUnseenStep = true }
     // A node that the database has forgotten is another one, and asks it for the time.
     guard observations.stepped.contains(-1) else { return }
     for process in processes where !database.state.isAlive(process.store.nodeID) {

@@ -83,6 +83,8 @@ struct Observations {
   /// When a hub's credentials have last changed, or a hub came or went.
   private var turnedAt = -Double.infinity
   private var turnsUnderWay = 0
+  /// Number of changes of credentials and hubs that were begun.
+  private(set) var turns = 0
   var pace = PaceRecords()
   /// The last commit whose registrations were looked at for ``Life/widenAudiences(_:)``.
   var widenedAt: Int64 = 0
@@ -103,7 +105,10 @@ struct Observations {
   var isSlandered = false
 
   /// A client begins to change a credential or a hub.
-  mutating func beginTurn() { turnsUnderWay += 1 }
+  mutating func beginTurn() {
+    turnsUnderWay += 1
+    turns += 1
+  }
 
   mutating func endTurn(at seconds: Double) {
     turnsUnderWay -= 1

@@ -108,7 +108,7 @@ extension Life {
     guard !observations.stepped.isEmpty || call.refusal == .untimely, call.isAnswered else {
       return
     }
-    guard !observations.hadWrongDatabase.contains(place),
+    guard !observations.hadWrongDatabase.contains(place), !observations.hasUnseenStep,
       !observations.stepped.contains(-1) || !observations.stepped.contains(call.node)
     else { return }
     expect(
