@@ -145,9 +145,8 @@ extension Life {
       }
       // A retry goes to its registration, whatever handle and tags that has by then, but not with a
       // message of another push service.
-      guard let audience = observations.notifications[number]?.audience else { continue }
-      for now in written {
-        guard let first = audience[now.number], now.handle != first.handle else { continue }
+      guard let handles = observations.notifications[number]?.handles else { continue }
+      for now in written where handles.values.contains(where: { $0.contains(now.number) }) {
         if case .native(let platform) = row.record.audience.kind, now.draft.platform != platform {
           continue
         }
@@ -168,7 +167,8 @@ extension Life {
     expect(
       .authorisedPush,
       known.contains { $0.handles[push.handle] != nil }
-        || observations.lost.contains(line) || isBelated(push, of: known),
+        || observations.lost.contains(line) || isBelated(push, of: known)
+        || known.contains { isErased($0) },
       "\(line) goes to \(push.handle), which was never in its audience")
     // A repeat whose key is over is another schedule.
     if let at = send?.cancelledAt, !observations.hasSkippedDays {
@@ -209,6 +209,11 @@ extension Life {
       "\(line) goes to \(push.handle) \(observations.pushes[place]?[push.id] ?? 0) times; it was claimed "
         + "\(claims) times, by \(holders) registrations, and \(observations.unheard[push.service] ?? 0) "
         + "answers were lost")
+  }
+
+  /// A node that works on a notification of an erased user learns of that from its next checkpoint.
+  private func isErased(_ seen: Observations.Notification) -> Bool {
+    !observations.erasedHubs.isEmpty && database.state.notifications[number: seen.number] == nil
   }
 
   /// A process that stood still learns from its next heartbeat or checkpoint that others have its parts:
