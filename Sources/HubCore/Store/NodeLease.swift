@@ -2,22 +2,22 @@ package import Foundation
 
 /// A node's view of its lease, of the nodes beside it and of the database's clock.
 ///
-/// Nobody is judged by a time of day. A node's own lease runs from the moment at which it asked for
-/// the last heartbeat that the database took. Another node is dead once the number of its
-/// heartbeats has not risen for as long as its own lease is, by the steady clock of the machine that
-/// looks: clocks may be set by any amount, that of the database too, and no lease ends.
+/// Leases do not depend on the time of day. A node's own lease starts when it sends the last
+/// heartbeat that the database accepted. Another node is dead once its number of heartbeats has not
+/// risen for the length of its lease, by the monotonic clock of the observing machine. Any clock,
+/// also the database's, may be set by any amount without ending a lease.
 ///
-/// A value without I/O: the caller that sends heartbeats hands in what was answered, and when. All
-/// moments called `local` are of a steady clock of this machine.
+/// A value without I/O: the caller sends the heartbeats and passes in the replies and their times.
+/// All times called `local` are of this machine's monotonic clock.
 package struct NodeLease: Sendable {
   /// Another node that counts as alive in the database.
   package struct Peer: Hashable, Sendable {
     package let id: Int64
-    /// Rises with each of its heartbeats.
+    /// Number of its heartbeats.
     package let beats: Int64
-    /// When the last one was, by the database's clock.
+    /// The time of the last one, by the database's clock.
     package let heartbeat: Date
-    /// After so many seconds without one it is dead.
+    /// Number of seconds without one after which it is dead.
     package let lease: TimeInterval
 
     package init(id: Int64, beats: Int64, heartbeat: Date, lease: TimeInterval) {
@@ -54,43 +54,44 @@ package struct NodeLease: Sendable {
   private let lease: TimeInterval
   private var heardAt: Date?
   private var reading: Reading?
-  /// The step that the last heartbeat has told of, in seconds, and the sum of all by then.
+  /// The step that the last heartbeat reported, in seconds, and the sum of all steps including it.
   private var toldStep: (ahead: TimeInterval, steps: Int64)?
-  /// The time at which this node last told of a step.
+  /// The time at which this node last reported a step.
   private var toldAt: Date?
-  /// Whether ``steady(at:)`` is the time that the other nodes share: not before it is known that the
-  /// first reading did not come between a step of the database's clock and a node that tells of it.
+  /// Whether ``steady(at:)`` agrees with the other nodes. The first reading may lie between a step of
+  /// the database's clock and the heartbeat that reports it.
   package private(set) var isSettled = false
-  /// When their number of heartbeats was seen first.
+  /// Their number of heartbeats, and the time at which it was first seen.
   private var peers: [Int64: (beats: Int64, since: Date)] = [:]
-  /// When the answer to the last look had come.
+  /// The time of the reply to the last look at the other nodes.
   private var lookedAt: Date?
-  /// Claims whose answer was lost, and when: what they took was handed to nobody.
+  /// Claims whose reply was lost, with the time: nobody works on the parts that they took.
   private var lost: [Int64: Date] = [:]
   /// Words about lanes that others have been told, and under which number.
   private var told: (words: Set<LaneWord>, id: Int64) = ([], 0)
 
-  /// Less than this is what clocks drift apart, not a step.
+  /// Smaller differences are drift, not a step.
   private static let leastStep: TimeInterval = 1
-  /// Time must not jump to and fro by what a network takes.
+  /// Smaller differences are network delay, and do not move the time.
   private static let tolerance: TimeInterval = 0.1
-  /// For so long a commit without an answer may still be under way somewhere.
+  /// Maximum time for which a commit without a reply may still be in progress.
   private static let lostLifetime: TimeInterval = 300
 
-  /// - Parameter lease: After so many seconds without a heartbeat others take what this node has.
+  /// - Parameter lease: Number of seconds without a heartbeat after which others take this node's
+  ///   parts.
   package init(lease: TimeInterval) { self.lease = lease }
 
-  /// The database has taken a heartbeat.
+  /// Records a heartbeat that the database accepted.
   /// - Parameters:
-  ///   - id: The node's number from now on; another one when the old one was dead.
-  ///   - asked: When the heartbeat was begun: the lease runs from here.
-  ///   - new: Taken after the other nodes were read.
+  ///   - id: The node's number from now on; a new one if it had been declared dead.
+  ///   - asked: The time at which the heartbeat was sent, when the lease starts.
+  ///   - new: A reading taken after the other nodes were read.
   /// - Returns: Nodes that have died.
   package mutating func heard(
     as id: Int64, asked: Date, _ new: Reading, beside others: [Peer]
   ) -> [Peer] {
-    // Others have missed it: its own clock may have stood still as well, as that of a virtual machine
-    // does, and it would take that for a step.
+    // It was declared dead: its own clock may have stopped as well, as in a suspended virtual machine,
+    // which would look like a step.
     if self.id != id { isSettled = false }
     self.id = id
     heardAt = asked
@@ -106,33 +107,33 @@ package struct NodeLease: Sendable {
     return dead
   }
 
-  /// Leaves: it has no lease from here on.
+  /// Ends the lease, because the node leaves.
   package mutating func end() { heardAt = nil }
 
-  /// Seconds since the last heartbeat was taken; `nil` when there was none.
+  /// Number of seconds since the last accepted heartbeat was sent; `nil` before the first.
   package func silence(at local: Date) -> TimeInterval? {
     heardAt.map { local.timeIntervalSince($0) }
   }
 
-  /// Whether the node may take work: nobody can take it away, and when its time is over is known.
+  /// Whether the node may claim work: its lease is held, and it knows the shared time.
   package func mayClaim(at local: Date) -> Bool { isSettled && isHeld(at: local) }
 
-  /// Whether nobody can have taken what the node has.
+  /// Whether no other node can have taken this node's parts.
   package func isHeld(at local: Date) -> Bool {
     silence(at: local).map { $0 < lease } ?? false
   }
 
-  /// For tests: as if the database had last heard of it so much longer ago.
+  /// For tests: makes the last heartbeat this much older.
   package mutating func loseTime(_ seconds: TimeInterval) {
     heardAt = heardAt?.addingTimeInterval(-seconds)
   }
 
   // MARK: Claims and lanes
 
-  /// The answer to a claim did not come: whether it was committed is not known.
+  /// Records that the reply to a claim was lost, so that its outcome is unknown.
   package mutating func lose(claim: Int64, at local: Date) { lost[claim] = local }
 
-  /// Claims that were lost not long ago, in rising order; what was taken once more has another.
+  /// The claims whose reply was lost recently, in ascending order.
   package mutating func lostClaims(at local: Date) -> [Int64] {
     let oldest = local.addingTimeInterval(-Self.lostLifetime)
     lost = lost.filter { $0.value > oldest }
@@ -146,11 +147,11 @@ package struct NodeLease: Sendable {
 
   // MARK: Other nodes
 
-  /// The nodes that count as alive in the database were read.
-  /// - Returns: Those of them that have died.
+  /// Records the nodes that count as alive in the database.
+  /// - Returns: Those of them that are dead.
   package mutating func look(at others: [Peer], asked: Date, answered: Date) -> [Peer] {
-    // Who could not look for a while has seen nobody's silence in that time: when the database was
-    // away, each node gets its turn to tell that it lives before anybody is taken for dead.
+    // A gap between two looks proves no silence: after an outage of the database each node gets time
+    // to send a heartbeat before it is declared dead.
     let gap = lookedAt.map { asked.timeIntervalSince($0) } ?? 0
     lookedAt = answered
     var seen: [Int64: (beats: Int64, since: Date)] = [:]
@@ -174,25 +175,25 @@ package struct NodeLease: Sendable {
     reading.map { $0.time.addingTimeInterval(local.timeIntervalSince($0.local)) }
   }
 
-  /// The time that all nodes share and that nobody sets; `nil` before the first heartbeat.
+  /// The time that all nodes share, without steps; `nil` before the first heartbeat.
   package func steady(at local: Date) -> Date? {
     reading.map { $0.steady.addingTimeInterval(local.timeIntervalSince($0.local)) }
   }
 
-  /// By how many milliseconds somebody has set the database's clock, when no node has told of it
-  /// yet. It is told in the transaction of the heartbeat that the reading belongs to: who sees the
-  /// heartbeat sees the step.
-  /// - Parameter id: The number under which the heartbeat was taken.
+  /// The step of the database's clock, in milliseconds, if no node has reported it yet; else `nil`.
+  /// It is reported in the transaction of the heartbeat that the reading belongs to, so that whoever
+  /// sees the heartbeat sees the step.
+  /// - Parameter id: The number under which the heartbeat was accepted.
   package func step(in new: Reading, as id: Int64) -> Int64? {
     guard isSettled, self.id == id, let old = reading, let ahead = ahead(new) else { return nil }
     let least = max(Self.leastStep, old.uncertainty + new.uncertainty)
     guard abs(ahead) > least else { return nil }
-    // Another node has taken the step back: to that one the database's clock goes on as before, and it
-    // was this machine's that stood still. To tell of it again would go on for ever.
+    // Another node has reverted the step: for that one the database's clock did not change, so it was
+    // this machine's clock that stopped. Reporting it again would never end.
     if let told = toldStep, told.steps != new.steps, abs(ahead - told.ahead) <= least { return nil }
-    // The database's clock goes on as this node expects, and only the sum of steps differs: nodes whose
-    // machines stood still disagree with the others. Each of them tells of it once.
-    // A sum that differs by this node's own telling alone is no disagreement.
+    // The database's clock is as expected, and only the sum of steps differs: nodes whose machines were
+    // suspended disagree with the others. Each of them reports that once. A sum that differs only by
+    // this node's own report is no disagreement.
     if new.steps != toldStep?.steps ?? old.steps, let toldAt,
       new.local.timeIntervalSince(toldAt) < 2 * lease,
       let expected = now(at: new.local), abs(new.time.timeIntervalSince(expected)) <= least
@@ -202,8 +203,8 @@ package struct NodeLease: Sendable {
     return Int64((ahead * 1000).rounded())
   }
 
-  /// How far a reading is ahead of what is expected, less what other nodes have told of: a second step
-  /// may have come since. `nil` for the first.
+  /// Number of seconds by which a reading is ahead of the expected time, less the steps that other
+  /// nodes have reported; `nil` for the first reading.
   private func ahead(_ new: Reading) -> TimeInterval? {
     steady(at: new.local).map { new.steady.timeIntervalSince($0) }
   }
@@ -213,7 +214,7 @@ package struct NodeLease: Sendable {
       reading = new
       return
     }
-    // It goes on as before until the step has been told.
+    // The reading is kept until the step has been reported.
     if let step = step(in: new, as: id) {
       toldStep = (ahead, new.steps + step)
       toldAt = new.local
@@ -228,14 +229,13 @@ package struct NodeLease: Sendable {
     }
   }
 
-  /// Whether no step lies between a reading and the last heartbeat of the node that has been there
-  /// longest, which knows the time: a step before that has been told. Where nobody is left who knows
-  /// it, what the database says is the time.
+  /// Whether no step lies between a reading and the last heartbeat of the oldest node, which knows the
+  /// time and has reported earlier steps. If there is no older node, the database's time counts.
   private func isShared(_ new: Reading, beside living: [Peer]) -> Bool {
     let elder = living.filter { $0.id < id }.min { $0.id < $1.id }
     guard let elder else { return true }
     let silence = new.time.timeIntervalSince(elder.heartbeat)
-    // It beats five times in its lease; one that is late has the others wait for its next beat.
+    // It sends five heartbeats in its lease; if one is late, others wait for the next.
     return silence >= -Self.leastStep && silence <= elder.lease / 2
   }
 }

@@ -22,7 +22,7 @@ package struct StoreKeeper: Sendable {
   static let pause = Duration.milliseconds(20)
 
   /// - Parameter notifications: Time for which a notification is kept after its end, in seconds;
-  ///   `nil` for ever.
+  ///   `nil` keeps it forever.
   package init(
     store: any Cleared, clock: HubClock, outcomes: OutcomeRetention = OutcomeRetention(),
     notifications: TimeInterval? = 30 * 86_400,
