@@ -107,22 +107,19 @@ package struct DispatchStatus: Sendable {
 extension DispatchStatus {
   /// - Parameter wallTime: The machine's time at a moment of ``HubClock/steady``.
   init(
-    _ jobs: DispatchJobs, _ schedule: DispatchSchedule, _ records: LaneRecords, at now: Date,
-    wallTime: (Date) -> Date
+    _ jobs: DispatchJobs, _ schedule: DispatchSchedule, at now: Date, wallTime: (Date) -> Date
   ) {
     notifications = jobs.count
     targets = schedule.targetsHeld
     retries = jobs.all.values.reduce(0) { $0 + max(0, $1.retryRows) }
-    // An alarm lasts although nothing is sent.
-    let known = Set(schedule.lanes.keys).union(records.alarmed)
-    lanes = known.map { key in
-      let lane = schedule.lanes[key]
+    lanes = schedule.lanes.known.compactMap { key in
+      guard let lane = schedule.lanes[key] else { return nil }
       return Lane(
-        hub: key.hub, platform: key.platform, waiting: lane?.waitingTargets ?? 0,
-        inFlight: lane?.targets ?? 0,
-        restsUntil: schedule.restsUntil(key, at: now).map(wallTime),
-        isRefused: lane?.refusal != nil, isDown: records.isDown(key),
-        reason: records.reason(of: key), isAlarmed: records.alarm(of: key) != nil)
-    }.sorted { ($0.hub, $0.platform.ordinal) < ($1.hub, $1.platform.ordinal) }
+        hub: key.hub, platform: key.platform, waiting: lane.queue.waitingTargets,
+        inFlight: lane.queue.targets,
+        restsUntil: schedule.lanes.restsUntil(key, at: now).map(wallTime),
+        isRefused: lane.refusal != nil, isDown: lane.isServiceDown, reason: lane.reason,
+        isAlarmed: lane.alarm != nil)
+    }
   }
 }

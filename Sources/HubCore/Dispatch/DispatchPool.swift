@@ -45,6 +45,18 @@ struct PartSigns: Equatable, Sendable {
   var isTroubled: Bool { isThrottled || pause != nil || failed >= 3 && failed * 20 >= answered }
 }
 
+extension NotificationOutcome {
+  /// Whether it speaks of the service or the way to it, not of the push.
+  var isFaultOfService: Bool {
+    switch self {
+    case .pnsUnreachable, .pnsServerError, .pnsUnavailable, .tokenProviderUnreachable,
+      .tokenProviderInterfaceError:
+      true
+    default: false
+    }
+  }
+}
+
 /// How many pushes may be under way under one credential: adaptive, by additive increase and
 /// multiplicative decrease.
 ///

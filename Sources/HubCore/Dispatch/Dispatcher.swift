@@ -36,7 +36,6 @@ package actor Dispatcher {
   private var jobs = DispatchJobs()
   private var retries: DispatchRetries
   private(set) var schedule: DispatchSchedule
-  private(set) var lanes: LaneRecords
   private var releases = ReleaseTimer()
   private var credentials = CredentialTimer()
   private var claims = ClaimTimer()
@@ -45,10 +44,6 @@ package actor Dispatcher {
   /// The store has parts for this node's that it does not know of.
   private var hasForgotten = false
   private var news = NewsTimer()
-  /// Lanes whose credential others have had refused, as they last said.
-  private var adopted: Set<LaneKey> = []
-  /// Lanes that have recovered from a refusal, which others have not heard yet.
-  private var recovered: Set<LaneKey> = []
   /// Notifications that were left alone because their rows cannot be read.
   private var unreadable: [WorkID] = []
   private var arrivedWhileLoading: [NotificationRecord] = []
@@ -76,7 +71,6 @@ package actor Dispatcher {
       clock: clock, random: random, limits: limits, report: report)
     retries = DispatchRetries(limits: limits)
     schedule = DispatchSchedule(limits: limits)
-    lanes = LaneRecords(deadHandleShare: limits.deadHandleShare)
   }
 
   /// Sets the shares of hubs in relation to each other: with a weight of 2 a hub's notifications go
@@ -173,7 +167,7 @@ package actor Dispatcher {
   /// push credential.
   package func credentialChanged(_ platform: PushPlatform, hub: Hub.ID) {
     let lane = LaneKey(hub: hub, platform: platform)
-    lanes.replaced(lane)
+    schedule.lanes.forgetAnswers(of: lane)
     // What waits must not go out with the old one.
     spawn { [work] in await work.findReplaced(lane) }
   }
@@ -277,7 +271,7 @@ package actor Dispatcher {
   }
 
   private func forget(_ number: Int) {
-    if let hub = jobs[number]?.context.hub { lanes.forgetHandles(of: hub) }
+    if let hub = jobs[number]?.context.hub { schedule.lanes.forgetHandles(of: hub) }
     drop(number)
   }
 
@@ -379,7 +373,7 @@ package actor Dispatcher {
       if isRedirected { redirect(lane, settlement) }
       takePart(key, lane, settlement)
     case .unowned(let key, let lane):
-      schedule.partDone(lane, key, at: clock.steady())
+      schedule.lanes.finish(key, of: lane, at: clock.steady())
       if let number = jobs.notification(of: key) { loseLease(number) }
     case .recorded(let number, let checkpoint, let answer):
       takeRecorded(number, checkpoint, answer)
@@ -435,7 +429,7 @@ package actor Dispatcher {
   private func setAlarm(after now: Date) {
     var earliest = EarliestMoment(after: now)
     earliest.add(schedule.nextWake(after: now))
-    earliest.add(retries.nextWake(after: now) { schedule.retryRoom($0, at: now) })
+    earliest.add(retries.nextWake(after: now) { schedule.lanes.retryRoom($0, at: now) })
     for due in [credentials.due, claims.due, news.due] { earliest.add(due) }
     // A schedule follows the machine's clock.
     if let due = releases.due {
@@ -482,7 +476,7 @@ package actor Dispatcher {
   ) -> [DispatchSchedule.Part] {
     parts.map { key, part in
       use(part.credential, for: part.lane)
-      schedule.assign(part.lane, to: part.gateway.pool)
+      schedule.lanes.assign(part.lane, to: part.gateway.pool)
       return .init(key: key, lane: part.lane, targets: part.batch.requests.count)
     }
   }
@@ -491,10 +485,10 @@ package actor Dispatcher {
     guard let started = jobs.start(key, at: now) else { return }
     let part = started.part
     if part.registrations.isEmpty {
-      schedule.partDone(part.lane, key, at: now)
+      schedule.lanes.finish(key, of: part.lane, at: now)
       return close(key, PageOutcome(), of: started.notification)
     }
-    let pace = schedule.pace(of: part.lane)
+    let pace = schedule.lanes.pool(of: part.lane)?.pace
     spawn { [work] in
       await work.deliver(
         part, key, started.context, attempts: started.retries?.attempts, isProbe: isProbe,
@@ -505,62 +499,41 @@ package actor Dispatcher {
   /// A part that had waited was sent with a newer credential than its page was read with.
   private func redirect(_ lane: LaneKey, _ settlement: PartSettlement) {
     use(settlement.credential, for: lane)
-    schedule.assign(lane, to: settlement.pool)
+    schedule.lanes.assign(lane, to: settlement.pool)
   }
 
   private func takePart(_ key: PartKey, _ lane: LaneKey, _ settlement: PartSettlement) {
     let now = clock.steady()
-    schedule.partDone(lane, key, settlement.signs, jitter: work.random.unit(), at: now)
+    schedule.lanes.finish(
+      key, of: lane, settlement.signs, jitter: work.random.unit(), at: now)
     var outcome = settlement.outcome
-    if let alarm = lanes.judge(&outcome, of: lane, settlement, at: clock.now()) {
-      work.report(
-        .deadHandlesSuspicious(
-          hub: lane.hub, platform: lane.platform, dead: alarm.condemned, of: alarm.judged))
-      bringBack(lane, since: alarm.since)
-      tellSoon(at: now)
-    }
-    noteService(lane, settlement, at: now)
+    let changes = schedule.lanes.settle(
+      &outcome, settlement, of: lane, isShared: work.store.isShared, at: now, wall: clock.now())
+    for change in changes { handle(change, of: lane, at: now) }
     guard let number = jobs.notification(of: key) else { return }
     if let unsent = settlement.unsent { putBack(unsent, key, of: number, at: now) }
     close(key, outcome, of: number)
   }
 
-  /// What a part's answers say of the push service and the credential.
-  private func noteService(_ lane: LaneKey, _ settlement: PartSettlement, at now: Date) {
-    let isDown = schedule.isDown(lane, settlement.signs)
-    if settlement.signs.answered > 0, lanes.noteRecovery(lane) {
-      work.report(.serviceBack(hub: lane.hub, platform: lane.platform))
-    }
-    if settlement.hadSuccess {
-      if work.store.isShared, lanes.isCurrent(settlement.credential, of: lane) {
-        lanes.noteSuccess(lane, at: now)
-        if schedule.isRefused(lane) {
-          recovered.insert(lane)
-          tellSoon(at: now)
-        }
-      }
-      lanes.succeed(lane)
-      schedule.recover(lane)
-    }
-    if let refusal = settlement.refusal {
-      // One that has been replaced meanwhile says nothing about the lane.
-      guard lanes.isCurrent(settlement.credential, of: lane) else { return }
-      lanes.refuse(lane, refusal)
-      guard let until = schedule.fail(lane, .refused, at: now) else { return }
+  /// Tells the log and other nodes of a lane's change.
+  private func handle(_ change: Lane.Change, of lane: LaneKey, at now: Date) {
+    let (hub, platform) = (lane.hub, lane.platform)
+    switch change {
+    case .alarm(let alarm):
+      work.report(
+        .deadHandlesSuspicious(
+          hub: hub, platform: platform, dead: alarm.condemned, of: alarm.judged))
+      bringBack(lane, since: alarm.since)
+      tellSoon(at: now)
+    case .serviceBack: work.report(.serviceBack(hub: hub, platform: platform))
+    case .recovered: tellSoon(at: now)
+    case .refused(let until, let reason):
       tellSoon(at: now)
       work.report(
-        .credentialPaused(
-          hub: lane.hub, platform: lane.platform, until: wallTime(until),
-          reason: refusal.reason))
-    } else if settlement.isUnreachable || isDown {
-      let failure: LaneFailure = settlement.isUnreachable ? .unreachable : .unavailable
-      let reason = settlement.fault?.reason
-      guard let until = schedule.fail(lane, failure, at: now),
-        lanes.noteOutage(lane, failures: schedule.failures(of: lane), reason: reason, at: now)
-      else { return }
+        .credentialPaused(hub: hub, platform: platform, until: wallTime(until), reason: reason))
+    case .down(let until, let reason):
       work.report(
-        .serviceDown(
-          hub: lane.hub, platform: lane.platform, until: wallTime(until), reason: reason))
+        .serviceDown(hub: hub, platform: platform, until: wallTime(until), reason: reason))
     }
   }
 
@@ -611,7 +584,7 @@ package actor Dispatcher {
     _ key: PartKey, at now: Date, _ body: (inout PartSettlement, PushResult?) -> Void
   ) {
     guard let waiting = jobs.waiting(key) else { return }
-    let refusal = lanes.refusal(of: waiting.part.lane)
+    let refusal = schedule.lanes[waiting.part.lane]?.refusal?.answer
     jobs.settle(key, at: now) { body(&$0, refusal) }
     recordComplete(waiting.notification)
   }
@@ -635,7 +608,7 @@ package actor Dispatcher {
   /// Writes down what may be written, if anything.
   private func recordComplete(_ number: Int) {
     guard let taken = jobs.checkpoint(number, at: clock.now()) else { return }
-    let checkpoint = lanes.sparingDoubted(taken)
+    let checkpoint = schedule.lanes.sparingDoubted(taken)
     spawn { [work] in await work.record(checkpoint, of: number) }
   }
 
@@ -683,7 +656,7 @@ package actor Dispatcher {
     for (platform, count) in removed.sorted(by: { $0.key.ordinal < $1.key.ordinal }) {
       let lane = LaneKey(hub: checkpoint.hub, platform: platform)
       metrics.handles(removed: count, of: lane)
-      if let alarm = lanes.alarm(of: lane) { bringBack(lane, since: alarm.since) }
+      if let alarm = schedule.lanes[lane]?.alarm { bringBack(lane, since: alarm.since) }
     }
   }
 
@@ -707,7 +680,7 @@ package actor Dispatcher {
         await work.readEndedRetries(turn, of: context, limit: limit, againIn: pause)
       }
     }
-    guard let turn = retries.next(at: now, most: { schedule.retryRoom($0, at: now) }) else {
+    guard let turn = retries.next(at: now, most: { schedule.lanes.retryRoom($0, at: now) }) else {
       return
     }
     spawn { [work] in await work.readRetries(turn, at: now) }
@@ -856,63 +829,21 @@ package actor Dispatcher {
 
   private func exchangeNews(at now: Date) {
     guard news.start(at: now) else { return }
-    let words = learnt(at: now)
-    let recovered = recovered
-    self.recovered = []
+    let words = schedule.lanes.findings(longerThan: NewsTimer.period, at: now)
+    let recovered = schedule.lanes.takeRecovered()
     spawn { [work] in await work.exchange(words, recovered: recovered) }
-  }
-
-  private func learnt(at now: Date) -> Set<LaneWord> {
-    var words: Set<LaneWord> = []
-    for (lane, kind, until) in schedule.learnt(longerThan: NewsTimer.period, at: now) {
-      guard let credential = lanes.credential(of: lane) else { continue }
-      let isRefused = kind == .refused
-      words.insert(
-        LaneWord(
-          lane, kind, credential: credential, time: until,
-          count: isRefused ? schedule.failures(of: lane) : 0,
-          reason: isRefused ? lanes.refusal(of: lane)?.reason : nil))
-    }
-    for (lane, alarm) in lanes.ownAlarms {
-      guard let credential = lanes.credential(of: lane) else { continue }
-      words.insert(
-        LaneWord(
-          lane, .alarm, credential: credential, time: alarm.since, count: alarm.condemned,
-          judged: alarm.judged))
-    }
-    return words
   }
 
   private func takeNews(_ heard: LaneNews?, told: Set<LaneKey>) {
     let now = clock.steady()
     news.finish(at: now)
-    guard let heard else { return recovered.formUnion(told) }
+    guard let heard else { return schedule.lanes.putBack(recovered: told) }
     work.nodes.set(heard.nodes)
     // The node that was asked to has only told the store.
     for id in heard.aborted { for number in jobs.numbers(of: id) { abort(number) } }
-    let words = lanes.hear(heard.words, at: now)
-    let refused = Set(words.lazy.filter { $0.kind == .refused }.map(\.lane))
-    for lane in heard.lifted.union(adopted.subtracting(refused)) {
-      lanes.succeed(lane)
-      schedule.lift(lane)
-    }
-    adopted = []
-    adopt(words)
     // What was removed here between the alarm and this moment is in doubt as well.
-    let doubted = lanes.take(alarms: words.filter { $0.kind == .alarm })
-    for (lane, since) in doubted.sorted(by: { $0.key < $1.key }) {
+    for (lane, since) in schedule.lanes.hear(heard.words, lifted: heard.lifted, at: now) {
       bringBack(lane, since: since)
-    }
-  }
-
-  /// Lets lanes rest as other nodes have been asked to.
-  private func adopt(_ words: [LaneWord]) {
-    for word in words {
-      schedule.adopt(word.kind, of: word.lane, count: word.count, until: word.time)
-      guard word.kind == .refused else { continue }
-      adopted.insert(word.lane)
-      guard lanes.refusal(of: word.lane) == nil else { continue }
-      lanes.refuse(word.lane, PushResult(outcome: .invalidCredentials, reason: word.reason))
     }
   }
 
@@ -939,7 +870,7 @@ package actor Dispatcher {
   /// whether another process has replaced its credential: the old one may be refused or limited, or
   /// lead to the wrong address.
   private func watchCredentials(at now: Date) {
-    let waiting = jobs.isEmpty ? [] : schedule.lanesInTrouble(at: now)
+    let waiting = jobs.isEmpty ? [] : schedule.lanes.inTrouble(at: now)
     guard credentials.start(isNeeded: !waiting.isEmpty, at: now) else { return }
     spawn { [work] in await work.findCredentials(of: waiting) }
   }
@@ -949,12 +880,8 @@ package actor Dispatcher {
     for (lane, credential) in found { use(credential, for: lane) }
   }
 
-  /// Notes which credential a lane has. Other nodes may have spoken of a new one already.
   private func use(_ credential: Date?, for lane: LaneKey) {
-    guard lanes.use(credential, for: lane) else { return }
-    schedule.replaced(lane)
-    // Without a credential every target has its outcome at once, whatever others said of the last one.
-    if credential != nil { adopt(lanes.heard(of: lane, at: clock.steady())) }
+    schedule.lanes.use(credential, for: lane, at: clock.steady())
   }
 
   // MARK: Status
@@ -977,7 +904,7 @@ package actor Dispatcher {
   }
 
   package func status() -> DispatchStatus {
-    var status = DispatchStatus(jobs, schedule, lanes, at: clock.steady(), wallTime: wallTime)
+    var status = DispatchStatus(jobs, schedule, at: clock.steady(), wallTime: wallTime)
     status.isRunning = phase == .running
     status.isStopping = phase == .stopping || phase == .stopped
     status.unreadable = unreadable.count

@@ -106,7 +106,7 @@ struct DispatchPoolTests {
     for (number, lane) in lanes.enumerated() {
       schedule.add(
         number, hub: lane.hub, lane: lane, deadline: now.addingTimeInterval(1800), hasPages: true)
-      schedule.assign(
+      schedule.lanes.assign(
         lane, to: GatewayPool(id: number < 2 ? 1 : 2, capacity: 1000))
     }
     _ = schedule.next(at: now)
@@ -116,8 +116,8 @@ struct DispatchPoolTests {
       schedule.pageRead(number, parts: [part], targets: 1000, isLast: false)
     }
     _ = schedule.next(at: now)
-    schedule.partDone(
-      lanes[0], parts[0], PartSigns(answered: 999, isThrottled: true, pause: 10), at: now)
+    schedule.lanes.finish(
+      parts[0], of: lanes[0], PartSigns(answered: 999, isThrottled: true, pause: 10), at: now)
     for number in lanes.indices {
       let next = PartKey(page: 10 + number, index: 0)
       let part = DispatchSchedule.Part(key: next, lane: lanes[number], targets: 1000)

@@ -50,7 +50,7 @@ struct DispatchScheduleTests {
     schedule.add(7, hub: 1, lane: apns, deadline: now.addingTimeInterval(1800), hasPages: true)
     schedule.pageRead(0, parts: [part(1, apns)], targets: 10, isLast: false)
     #expect(schedule.next(at: now) == [.deliver(PartKey(page: 1, index: 0), isProbe: false)])
-    schedule.partDone(apns, PartKey(page: 1, index: 0), at: now)
+    schedule.lanes.finish(PartKey(page: 1, index: 0), of: apns, at: now)
     schedule.pageDone(0, targets: 10)
     #expect(schedule.next(at: now) == [.read(7)])
   }
@@ -79,7 +79,7 @@ struct DispatchScheduleTests {
     _ = schedule.next(at: now)
     schedule.pageRead(0, parts: [part(2, apns)], targets: 10, isLast: false)
     #expect(schedule.next(at: now).isEmpty)
-    schedule.partDone(apns, PartKey(page: 1, index: 0), at: now)
+    schedule.lanes.finish(PartKey(page: 1, index: 0), of: apns, at: now)
     #expect(
       schedule.next(at: now) == [.deliver(PartKey(page: 2, index: 0), isProbe: false), .read(0)])
   }
@@ -103,7 +103,7 @@ struct DispatchScheduleTests {
     #expect(schedule.next(at: now) == [.deliver(PartKey(page: 2, index: 1), isProbe: false)])
     #expect(schedule.nextWake(after: now) == now.addingTimeInterval(15))
     let later = now.addingTimeInterval(15)
-    schedule.partDone(apns, PartKey(page: 2, index: 1), PartSigns(answered: 10), at: later)
+    schedule.lanes.finish(PartKey(page: 2, index: 1), of: apns, PartSigns(answered: 10), at: later)
     let actions = schedule.next(at: later)
     #expect(
       actions == [
@@ -119,10 +119,10 @@ struct DispatchScheduleTests {
     schedule.pageRead(1, parts: [part(2, apns, 5)], targets: 5, isLast: false)
     _ = schedule.next(at: now)
     schedule.pageRead(1, parts: [], targets: 0, isLast: false)
-    schedule.partDone(apns, PartKey(page: 1, index: 0), at: now)
-    #expect(schedule.fail(apns, .refused, at: now) == now.addingTimeInterval(60))
-    schedule.partDone(apns, PartKey(page: 2, index: 0), at: now)
-    #expect(schedule.fail(apns, .refused, at: now) == nil)
+    schedule.lanes.finish(PartKey(page: 1, index: 0), of: apns, at: now)
+    #expect(schedule.lanes.fail(apns, .refused, at: now) == now.addingTimeInterval(60))
+    schedule.lanes.finish(PartKey(page: 2, index: 0), of: apns, at: now)
+    #expect(schedule.lanes.fail(apns, .refused, at: now) == nil)
     #expect(schedule.next(at: now).isEmpty)
     #expect(schedule.nextWake(after: now) == now.addingTimeInterval(60))
 
@@ -132,9 +132,9 @@ struct DispatchScheduleTests {
     schedule.retriesRead(0, parts: [part(4, apns)])
     // What comes while the probe is under way waits for its answer.
     #expect(schedule.next(at: rested) == [.deliver(PartKey(page: 3, index: 0), isProbe: true)])
-    #expect(schedule.retryRoom(apns, at: rested) == 0)
-    schedule.partDone(apns, PartKey(page: 3, index: 0), at: rested)
-    #expect(schedule.fail(apns, .refused, at: rested) == rested.addingTimeInterval(120))
+    #expect(schedule.lanes.retryRoom(apns, at: rested) == 0)
+    schedule.lanes.finish(PartKey(page: 3, index: 0), of: apns, at: rested)
+    #expect(schedule.lanes.fail(apns, .refused, at: rested) == rested.addingTimeInterval(120))
     #expect(schedule.next(at: rested) == [.refuse(PartKey(page: 4, index: 0))])
     // What comes after the refusal waits: retries in their rows, what was read in memory.
     schedule.retriesRead(0, parts: [part(5, apns)])
@@ -156,21 +156,21 @@ struct DispatchScheduleTests {
     schedule.pageRead(0, parts: [part(1, apns)], targets: 10, isLast: false)
     _ = schedule.next(at: now)
     schedule.pageRead(0, parts: [part(2, apns)], targets: 10, isLast: false)
-    schedule.partDone(apns, PartKey(page: 1, index: 0), PartSigns(failed: 10), at: now)
-    #expect(schedule.isDown(apns, PartSigns(failed: 10)) == true)
+    schedule.lanes.finish(PartKey(page: 1, index: 0), of: apns, PartSigns(failed: 10), at: now)
+    schedule.lanes.settle(apns, PartSigns(failed: 10), at: now)
     var time = now
     var pauses: [Double] = []
-    while let until = schedule.fail(apns, .unavailable, at: time), until < now + 1790 {
+    while let until = schedule.lanes.restsUntil(apns, at: time), until < now + 1790 {
       pauses.append(until.timeIntervalSince(time))
       #expect(schedule.next(at: time).isEmpty)
       #expect(schedule.next(at: until.addingTimeInterval(-0.5)).isEmpty)
-      #expect(schedule.retryRoom(apns, at: time) == 0)
+      #expect(schedule.lanes.retryRoom(apns, at: time) == 0)
       time = until
       // A page that waits in memory is the probe; it comes back.
       let probe = schedule.next(at: time)
       #expect(probe == [.deliver(PartKey(page: 2, index: 0), isProbe: true)])
-      schedule.partDone(apns, PartKey(page: 2, index: 0), PartSigns(failed: 1), at: time)
-      #expect(schedule.isDown(apns, PartSigns(failed: 1)) == true)
+      schedule.lanes.finish(PartKey(page: 2, index: 0), of: apns, PartSigns(failed: 1), at: time)
+      schedule.lanes.settle(apns, PartSigns(failed: 1), at: time)
       schedule.returned(0, part(2, apns))
     }
     #expect(pauses.prefix(6) == [1, 2, 4, 8, 16, 30])
@@ -192,13 +192,13 @@ struct DispatchScheduleTests {
     ]
     schedule.pageRead(0, parts: both, targets: 20, isLast: false)
     _ = schedule.next(at: now)
-    schedule.partDone(apns, PartKey(page: 1, index: 0), PartSigns(failed: 10), at: now)
-    _ = schedule.fail(apns, .unavailable, at: now)
+    schedule.lanes.finish(PartKey(page: 1, index: 0), of: apns, PartSigns(failed: 10), at: now)
+    _ = schedule.lanes.fail(apns, .unavailable, at: now)
     schedule.pageRead(0, parts: [part(2, apns)], targets: 10, isLast: false)
     #expect(schedule.next(at: now) == [.postpone(PartKey(page: 2, index: 0)), .read(0)])
     schedule.pageRead(0, parts: [], targets: 0, isLast: false)
-    schedule.partDone(fcm, PartKey(page: 1, index: 1), PartSigns(failed: 10), at: now)
-    _ = schedule.fail(fcm, .unavailable, at: now)
+    schedule.lanes.finish(PartKey(page: 1, index: 1), of: fcm, PartSigns(failed: 10), at: now)
+    _ = schedule.lanes.fail(fcm, .unavailable, at: now)
     schedule.pageRead(0, parts: [part(3, apns)], targets: 10, isLast: false)
     #expect(schedule.next(at: now).isEmpty)
   }
@@ -210,33 +210,33 @@ struct DispatchScheduleTests {
     schedule.pageRead(0, parts: [part(1, apns)], targets: 10, isLast: false)
     schedule.add(1, hub: 1, lane: apns, deadline: now.addingTimeInterval(1800), hasPages: true)
     #expect(schedule.next(at: now).contains(.deliver(PartKey(page: 1, index: 0), isProbe: false)))
-    schedule.partDone(apns, PartKey(page: 1, index: 0), at: now)
-    _ = schedule.fail(apns, .refused, at: now)
+    schedule.lanes.finish(PartKey(page: 1, index: 0), of: apns, at: now)
+    _ = schedule.lanes.fail(apns, .refused, at: now)
     schedule.pageRead(1, parts: [part(2, apns)], targets: 10, isLast: false)
     #expect(schedule.next(at: now) == [.refuse(PartKey(page: 2, index: 0))])
     schedule.add(2, hub: 1, lane: apns, deadline: now.addingTimeInterval(1800), hasPages: true)
     #expect(schedule.next(at: now).isEmpty)
-    #expect(schedule.lanesInTrouble(at: now) == [apns])
-    schedule.recover(apns)
-    #expect(schedule.lanesInTrouble(at: now).isEmpty)
+    #expect(schedule.lanes.inTrouble(at: now) == [apns])
+    schedule.lanes.settle(apns, PartSigns(answered: 1), at: now)
+    #expect(schedule.lanes.inTrouble(at: now).isEmpty)
   }
 
   @Test("a pause that was asked of a credential ends with it")
   func replacedCredential() {
     var schedule = schedule(limits(), [apns])
-    schedule.assign(apns, to: GatewayPool(id: 1, capacity: 100))
+    schedule.lanes.assign(apns, to: GatewayPool(id: 1, capacity: 100))
     _ = schedule.next(at: now)
     schedule.pageRead(0, parts: [part(1, apns)], targets: 10, isLast: false)
     _ = schedule.next(at: now)
-    schedule.partDone(
-      apns, PartKey(page: 1, index: 0), PartSigns(failed: 1, pause: 3600), at: now)
-    #expect(schedule.restsUntil(apns, at: now) == now.addingTimeInterval(3600))
-    #expect(schedule.lanesInTrouble(at: now) == [apns])
-    schedule.replaced(apns)
-    #expect(schedule.restsUntil(apns, at: now) == nil)
-    #expect(schedule.lanesInTrouble(at: now).isEmpty)
-    schedule.assign(apns, to: GatewayPool(id: 2, capacity: 100))
-    #expect(schedule.restsUntil(apns, at: now) == nil)
+    schedule.lanes.finish(
+      PartKey(page: 1, index: 0), of: apns, PartSigns(failed: 1, pause: 3600), at: now)
+    #expect(schedule.lanes.restsUntil(apns, at: now) == now.addingTimeInterval(3600))
+    #expect(schedule.lanes.inTrouble(at: now) == [apns])
+    schedule.lanes.replaced(apns)
+    #expect(schedule.lanes.restsUntil(apns, at: now) == nil)
+    #expect(schedule.lanes.inTrouble(at: now).isEmpty)
+    schedule.lanes.assign(apns, to: GatewayPool(id: 2, capacity: 100))
+    #expect(schedule.lanes.restsUntil(apns, at: now) == nil)
   }
 
   @Test("a push service without an answer rests a second, then longer")
@@ -245,10 +245,10 @@ struct DispatchScheduleTests {
     _ = schedule.next(at: now)
     schedule.pageRead(0, parts: [part(1, apns)], targets: 10, isLast: false)
     _ = schedule.next(at: now)
-    schedule.partDone(apns, PartKey(page: 1, index: 0), at: now)
-    #expect(schedule.fail(apns, .unreachable, at: now) == now.addingTimeInterval(1))
+    schedule.lanes.finish(PartKey(page: 1, index: 0), of: apns, at: now)
+    #expect(schedule.lanes.fail(apns, .unreachable, at: now) == now.addingTimeInterval(1))
     let later = now.addingTimeInterval(1)
-    #expect(schedule.fail(apns, .unreachable, at: later) == later.addingTimeInterval(2))
+    #expect(schedule.lanes.fail(apns, .unreachable, at: later) == later.addingTimeInterval(2))
   }
 
   @Test("a success after a rest opens the lane for all")
@@ -257,9 +257,9 @@ struct DispatchScheduleTests {
     _ = schedule.next(at: now)
     schedule.pageRead(0, parts: [part(1, apns)], targets: 10, isLast: false)
     _ = schedule.next(at: now)
-    schedule.partDone(apns, PartKey(page: 1, index: 0), at: now)
-    _ = schedule.fail(apns, .refused, at: now)
-    schedule.recover(apns)
+    schedule.lanes.finish(PartKey(page: 1, index: 0), of: apns, at: now)
+    _ = schedule.lanes.fail(apns, .refused, at: now)
+    schedule.lanes.settle(apns, PartSigns(answered: 1), at: now)
     schedule.retriesRead(0, parts: [part(2, apns), part(3, apns)])
     #expect(
       schedule.next(at: now) == [
@@ -274,8 +274,8 @@ struct DispatchScheduleTests {
     _ = schedule.next(at: now)
     schedule.pageRead(0, parts: [part(1, apns)], targets: 10, isLast: false)
     _ = schedule.next(at: now)
-    schedule.partDone(
-      apns, PartKey(page: 1, index: 0), PartSigns(failed: 1, pause: 3600), at: now)
+    schedule.lanes.finish(
+      PartKey(page: 1, index: 0), of: apns, PartSigns(failed: 1, pause: 3600), at: now)
     schedule.pageRead(0, parts: [], targets: 0, isLast: false)
     #expect(schedule.next(at: now).isEmpty)
     #expect(schedule.nextWake(after: now) == now.addingTimeInterval(1800))

@@ -243,7 +243,8 @@ struct OutageTests {
     let dispatcher = try await world.started()
     let first = try await world.send(world.native(), through: dispatcher)
     await gateway.arrived(batches: 1)
-    while await dispatcher.schedule.lanes.values.first?.restsUntil == nil {
+    let lane = LaneKey(hub: world.hub.id, platform: .apns)
+    while await dispatcher.schedule.lanes[lane]?.restsUntil == nil {
       try await Task.sleep(for: .milliseconds(1))
     }
     world.clock.step(by: seconds)

@@ -1,4 +1,5 @@
 import Foundation
+import HubTesting
 import NotificationHubs
 
 @testable import HubCore
@@ -115,7 +116,7 @@ struct ScheduleWorld {
       guard share > 0 else { continue }
       let part = DispatchSchedule.Part(
         key: PartKey(page: nextPage, index: index), lane: lane, targets: share)
-      schedule.assign(lane, to: pool(lane))
+      schedule.lanes.assign(lane, to: pool(lane))
       parts[part.key] = (part, number)
       made.append(part)
     }
@@ -126,7 +127,7 @@ struct ScheduleWorld {
 
   private mutating func land(_ flying: Flying) {
     let part = flying.part
-    schedule.partDone(part.lane, part.key, PartSigns(answered: part.targets), at: now)
+    schedule.lanes.finish(part.key, of: part.lane, PartSigns(answered: part.targets), at: now)
     jobs[flying.notification]?.delivered += part.targets
     deliveries.append((tick, flying.notification, part.targets))
     close(part.key.page)
@@ -137,5 +138,47 @@ struct ScheduleWorld {
     guard let page = pages[number], page.open == 0 else { return }
     pages[number] = nil
     schedule.pageDone(page.notification, targets: page.targets)
+  }
+}
+
+extension Lanes {
+  /// A part has such answers.
+  /// - Parameters:
+  ///   - refusal: The push service's answer to the credential.
+  ///   - credential: Its date, which the lane has from here on.
+  mutating func settle(
+    _ key: LaneKey, _ signs: PartSigns, refusal: PushResult? = nil, isUnreachable: Bool = false,
+    credential: Date = .distantPast, isShared: Bool = false, at now: Date
+  ) {
+    use(credential, for: key, at: now)
+    let request = NotificationRequest(format: .native(key.platform), body: [])
+    let context = DispatchContext(
+      NotificationRecord(
+        id: NotificationID(rawValue: "n"), hub: key.hub, request: request, state: .processing,
+        enqueuedAt: now),
+      limits: DispatchLimits(), clock: ManualClock(now: now).hubClock)
+    let part = PagePart(
+      lane: key, gateway: FakeGateway(), credential: credential, batch: PushBatch(bodies: []),
+      registrations: [])
+    var settlement = PartSettlement(part, context: context, attempts: nil, at: now)
+    settlement.signs = signs
+    settlement.hadSuccess = signs.answered > 0
+    settlement.refusal = refusal
+    settlement.isUnreachable = isUnreachable
+    var outcome = PageOutcome()
+    _ = settle(&outcome, settlement, of: key, isShared: isShared, at: now, wall: now)
+  }
+
+  /// The same for a part that shows that the lane as a whole cannot go on.
+  /// - Returns: Until when the lane rests; `nil` when it did already.
+  mutating func fail(_ key: LaneKey, _ failure: LaneFailure, at now: Date) -> Date? {
+    let rested = restsUntil(key, at: now) != nil
+    switch failure {
+    case .refused:
+      settle(key, PartSigns(), refusal: PushResult(outcome: .invalidCredentials), at: now)
+    case .unreachable: settle(key, PartSigns(failed: 1), isUnreachable: true, at: now)
+    case .unavailable: settle(key, PartSigns(failed: Lane.mostFaults), at: now)
+    }
+    return rested ? nil : restsUntil(key, at: now)
   }
 }
