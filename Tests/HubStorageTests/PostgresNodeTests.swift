@@ -697,7 +697,7 @@ struct PostgresNodeTests {
       try await silence(one)
       let found = try #require(try await two.claimWork(limit: 9).records.first)
       try await two.heart?.beat()
-      let context = DispatchContext(found, limits: DispatchLimits(), clock: two.clock)
+      let context = DispatchContext(found, limits: DispatchLimits(), at: DispatchMoment(two.clock))
       let left = context.deadline.timeIntervalSince(two.clock.steady())
       #expect(left > 1_700 && left <= 1_801, "its window has not passed")
     }

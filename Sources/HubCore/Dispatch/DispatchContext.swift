@@ -23,24 +23,21 @@ final class DispatchContext: Sendable {
   private let offset: Double
   private let aborted: Atomic<Bool>
 
-  init(
-    _ record: NotificationRecord, limits: DispatchLimits, clock: HubClock, node: Int64 = 0
-  ) {
+  init(_ record: NotificationRecord, limits: DispatchLimits, at now: DispatchMoment) {
     id = record.id
-    self.node = node
+    node = now.node
     hub = record.hub
     lease = record.lease
     request = record.request
     seed = PushIDSeed(record.id)
     messages = MessageBook(record.request)
-    let (now, steady) = (clock.now(), clock.steady())
-    offset = steady.timeIntervalSince(now)
+    offset = now.steady.timeIntervalSince(now.wall)
     // A clock that was set back since then must not make the window longer.
     let elapsed = max(
       0,
-      record.steadyRelease.map { steady.timeIntervalSince($0) }
-        ?? now.timeIntervalSince(record.releasedAt))
-    deadline = steady.addingTimeInterval(max(0, limits.window - elapsed))
+      record.steadyRelease.map { now.steady.timeIntervalSince($0) }
+        ?? now.wall.timeIntervalSince(record.releasedAt))
+    deadline = now.steady.addingTimeInterval(max(0, limits.window - elapsed))
     releasedAt = record.releasedAt
     keeping = limits.keeping
     var query = record.audience

@@ -105,10 +105,7 @@ package struct DispatchStatus: Sendable {
 }
 
 extension DispatchStatus {
-  /// - Parameter wallTime: The machine's time at a moment of ``HubClock/steady``.
-  init(
-    _ jobs: DispatchJobs, _ schedule: DispatchSchedule, at now: Date, wallTime: (Date) -> Date
-  ) {
+  init(_ jobs: DispatchJobs, _ schedule: DispatchSchedule, at now: DispatchMoment) {
     notifications = jobs.count
     targets = schedule.targetsHeld
     retries = jobs.all.values.reduce(0) { $0 + max(0, $1.retryRows) }
@@ -117,7 +114,7 @@ extension DispatchStatus {
       return Lane(
         hub: key.hub, platform: key.platform, waiting: lane.queue.waitingTargets,
         inFlight: lane.queue.targets,
-        restsUntil: schedule.lanes.restsUntil(key, at: now).map(wallTime),
+        restsUntil: schedule.lanes.restsUntil(key, at: now.steady).map(now.wall),
         isRefused: lane.refusal != nil, isDown: lane.isServiceDown, reason: lane.reason,
         isAlarmed: lane.alarm != nil)
     }

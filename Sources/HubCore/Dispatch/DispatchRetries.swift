@@ -146,15 +146,15 @@ struct DispatchRetries {
   /// All rows of a lane's turn have been read.
   /// - Parameters:
   ///   - found: How many there were.
-  ///   - taken: How many of them were not under way.
+  ///   - started: How many of them were not under way.
   ///   - next: When the lane's next row is due, as the store has it.
   mutating func finish(
-    _ turn: RetryTurns.Turn, found: Int, taken: Int, next: Date?, at now: Date
+    _ turn: RetryTurns.Turn, found: Int, started: Int, next: Date?, at now: Date
   ) {
     if let next {
       // Rows under way hide behind `next` as long as they are not recorded, and the next row may
       // stand right behind them: a look a second finds it. So does one while nothing comes of it.
-      let isMore = found >= turn.asked && taken > 0
+      let isMore = found >= turn.asked && started > 0
       turns.add(turn.lane, due: next > now ? next : isMore ? now : now.addingTimeInterval(1))
     }
     turns.wasRead(turn.lane)
@@ -162,8 +162,8 @@ struct DispatchRetries {
   }
 
   /// The same for a notification whose time is over.
-  mutating func finish(_ turn: EndedRetries, taken: Int) {
-    if taken == 0 { ended.removeAll { $0 == turn } }
+  mutating func finish(_ turn: EndedRetries, started: Int) {
+    if started == 0 { ended.removeAll { $0 == turn } }
     endedPauses[turn.lane] = nil
     finishReading()
   }

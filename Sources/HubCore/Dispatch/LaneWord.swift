@@ -82,33 +82,3 @@ package final class NodeCount: Sendable {
   /// This node's share of a limit, at least 1.
   package func share(of limit: Int) -> Int { max(1, (limit + value - 1) / value) }
 }
-
-/// When to tell other nodes what this one has learnt, and to hear what they have.
-struct NewsTimer {
-  /// Between two looks, in seconds.
-  static let period = 2.0
-
-  /// `nil` where one process does all the work.
-  private(set) var due: Date?
-  private var isAsking = false
-  private var isWantedMeanwhile = false
-
-  /// There may be something to tell.
-  mutating func want(at now: Date) {
-    due = now
-    isWantedMeanwhile = isAsking
-  }
-
-  /// Whether to ask now.
-  mutating func start(at now: Date) -> Bool {
-    guard !isAsking, let due, due.isLook(due: now, every: Self.period) else { return false }
-    isAsking = true
-    isWantedMeanwhile = false
-    return true
-  }
-
-  mutating func finish(at now: Date) {
-    isAsking = false
-    due = isWantedMeanwhile ? now : now.addingTimeInterval(Self.period)
-  }
-}

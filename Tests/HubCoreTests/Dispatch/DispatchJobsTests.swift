@@ -28,7 +28,8 @@ struct DispatchJobsTests {
       id: NotificationID(at: clock.now, random: .system), hub: 1, request: request,
       state: .enqueued,
       enqueuedAt: clock.now)
-    let context = DispatchContext(record, limits: DispatchLimits(), clock: clock.hubClock)
+    let context = DispatchContext(
+      record, limits: DispatchLimits(), at: DispatchMoment(clock.hubClock))
     return jobs.add(record, context, retryRows: 0, at: clock.now).map { ($0, context) }
   }
 
@@ -84,7 +85,8 @@ struct DispatchJobsTests {
     var numbers: [Int] = []
     for part in [1, 2, 2] {
       record.lease = WorkLease(part: part, epoch: 3)
-      let context = DispatchContext(record, limits: DispatchLimits(), clock: clock.hubClock)
+      let context = DispatchContext(
+        record, limits: DispatchLimits(), at: DispatchMoment(clock.hubClock))
       #expect(context.query.part == part)
       if let number = jobs.add(record, context, retryRows: 0, at: clock.now) {
         numbers.append(number)

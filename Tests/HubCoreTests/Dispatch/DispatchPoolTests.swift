@@ -155,7 +155,7 @@ struct DispatchPoolTests {
         id: NotificationID(rawValue: "n"), hub: 1,
         request: NotificationRequest(format: .native(.apns), body: []), state: .processing,
         enqueuedAt: now),
-      limits: DispatchLimits(), clock: ManualClock(now: now).hubClock)
+      limits: DispatchLimits(), at: DispatchMoment(ManualClock(now: now).hubClock))
     func delivery(_ holdsLeases: @escaping @Sendable () -> Bool) -> PartDelivery {
       PartDelivery(
         part, of: context, isProbe: true, pace: 16, page: 1_000, holdsLeases: holdsLeases)

@@ -129,7 +129,8 @@ struct DispatchRetriesTests {
         id: NotificationID(rawValue: "n-\(hub)"), hub: min(hub, 2),
         request: NotificationRequest(format: .native(.apns), body: []), state: .processing,
         enqueuedAt: Self.now)
-      let context = DispatchContext(record, limits: DispatchLimits(), clock: clock.hubClock)
+      let context = DispatchContext(
+        record, limits: DispatchLimits(), at: DispatchMoment(clock.hubClock))
       let number = try required(jobs.add(record, context, retryRows: 1, at: Self.now))
       retries.add(number, end: context.end)
     }

@@ -40,7 +40,7 @@ struct DispatchTimersTests {
   @Test(
     "shared work is looked for after half a second to a second, and at once when there may be more")
   func claim() {
-    var timer = ClaimTimer()
+    var timer = PollTimer(period: PollTimer.claimPeriod)
     var looks = [timer.start(at: Self.now)]
     timer.want(at: Self.now)
     looks += [timer.start(at: Self.now), timer.start(at: Self.now)]
@@ -62,11 +62,11 @@ struct DispatchTimersTests {
 
   @Test("a clock that goes back by an hour puts no look off")
   func goneBack() {
-    var claims = ClaimTimer()
+    var claims = PollTimer(period: PollTimer.claimPeriod)
     claims.want(at: Self.now)
     _ = claims.start(at: Self.now)
     claims.finish(hasMore: false, jitter: 0.9, at: Self.now)
-    var news = NewsTimer()
+    var news = PollTimer(period: PollTimer.exchangePeriod)
     news.want(at: Self.now)
     _ = news.start(at: Self.now)
     news.finish(at: Self.now)

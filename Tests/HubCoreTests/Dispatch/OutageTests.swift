@@ -244,7 +244,7 @@ struct OutageTests {
     let first = try await world.send(world.native(), through: dispatcher)
     await gateway.arrived(batches: 1)
     let lane = LaneKey(hub: world.hub.id, platform: .apns)
-    while await dispatcher.schedule.lanes[lane]?.restsUntil == nil {
+    while await dispatcher.state.schedule.lanes[lane]?.restsUntil == nil {
       try await Task.sleep(for: .milliseconds(1))
     }
     world.clock.step(by: seconds)

@@ -200,7 +200,7 @@ struct RefusedCredentialTests {
     let first = try await world.send(world.native(), through: dispatcher)
     await gateway.arrived(batches: 1)
     let lane = LaneKey(hub: world.hub.id, platform: .apns)
-    while await dispatcher.schedule.lanes.restsUntil(lane, at: world.clock.now) == nil {
+    while await dispatcher.state.schedule.lanes.restsUntil(lane, at: world.clock.now) == nil {
       await Task.yield()
     }
     while await !dispatcher.isQuiet { await Task.yield() }

@@ -156,7 +156,7 @@ extension Lanes {
       NotificationRecord(
         id: NotificationID(rawValue: "n"), hub: key.hub, request: request, state: .processing,
         enqueuedAt: now),
-      limits: DispatchLimits(), clock: ManualClock(now: now).hubClock)
+      limits: DispatchLimits(), at: DispatchMoment(ManualClock(now: now).hubClock))
     let part = PagePart(
       lane: key, gateway: FakeGateway(), credential: credential, batch: PushBatch(bodies: []),
       registrations: [])
