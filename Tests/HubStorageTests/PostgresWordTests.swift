@@ -17,10 +17,10 @@ struct PostgresWordTests {
   private static let now = Date(timeIntervalSince1970: 1_893_456_000)
   private static let lane = LaneKey(hub: 1, platform: .apns)
 
-  private func word(
-    _ kind: LaneWord.Kind, _ seconds: Double = 60, reason: String? = nil
-  ) -> LaneWord {
-    LaneWord(
+  private func finding(
+    _ kind: LaneFinding.Kind, _ seconds: Double = 60, reason: String? = nil
+  ) -> LaneFinding {
+    LaneFinding(
       Self.lane, kind, credential: Self.now, time: Self.now.addingTimeInterval(seconds), count: 2,
       judged: 3, reason: reason)
   }
@@ -30,52 +30,52 @@ struct PostgresWordTests {
   @Test("what one node says the others hear, until it takes it back or is gone")
   func rows() async throws {
     try await PostgresStores.withNodes(3) { nodes in
-      let said = [word(.refused, reason: "it's \"over\" \0"), word(.pause), word(.alarm)]
+      let said = [finding(.refused, reason: "it's \"over\" \0"), finding(.pause), finding(.alarm)]
       let first = try await nodes[0].exchange(Set(said), recovered: [])
-      #expect(first.words.isEmpty && first.lifted.isEmpty && first.nodes == 3)
-      func heard(by node: Int) async throws -> LaneNews {
+      #expect(first.findings.isEmpty && first.lifted.isEmpty && first.nodes == 3)
+      func heard(by node: Int) async throws -> PeerReport {
         try await nodes[node].exchange([], recovered: [])
       }
       let heard1 = try await heard(by: 1)
-      #expect(Set(heard1.words.map(\.kind)) == [.refused, .pause, .alarm])
-      #expect(heard1.words.first { $0.kind == .refused }?.reason == "it's \"over\" \u{FFFD}")
-      #expect(Set(heard1.words).contains(said[1]) && heard1.lifted.isEmpty)
+      #expect(Set(heard1.findings.map(\.kind)) == [.refused, .pause, .alarm])
+      #expect(heard1.findings.first { $0.kind == .refused }?.reason == "it's \"over\" \u{FFFD}")
+      #expect(Set(heard1.findings).contains(said[1]) && heard1.lifted.isEmpty)
       // The pause is over, the alarm has others in it.
-      let later = LaneWord(
+      let later = LaneFinding(
         Self.lane, .alarm, credential: Self.now, time: Self.now, count: 5, judged: 9)
       _ = try await nodes[0].exchange([said[0], later], recovered: [])
-      let heard2 = try await heard(by: 2).words
+      let heard2 = try await heard(by: 2).findings
       #expect(heard2.count == 2 && heard2.contains(later))
       let id = try #require(nodes[0].heart?.id)
       _ = try await nodes[1].write { session in
         try session.execute("UPDATE node SET is_dead = 1 WHERE id = ?1", id)
       }
-      #expect(try await heard(by: 1).words.isEmpty, "it may be dead")
+      #expect(try await heard(by: 1).findings.isEmpty, "it may be dead")
       // It lives after all, under another number: what it says is told once more.
       try await nodes[0].heart?.beat()
       _ = try await nodes[0].exchange([said[0], later], recovered: [])
-      #expect(try await heard(by: 1).words.count == 2)
+      #expect(try await heard(by: 1).findings.count == 2)
       await nodes[0].heart?.stop()
       let without = try await heard(by: 1)
-      #expect(without.words.isEmpty && without.nodes == 2)
+      #expect(without.findings.isEmpty && without.nodes == 2)
     }
   }
 
   @Test("a refusal of all nodes is over when a push of one of them has succeeded")
   func lifted() async throws {
     try await PostgresStores.withNodes(3) { nodes in
-      let other = LaneWord(
+      let other = LaneFinding(
         LaneKey(hub: 1, platform: .wns), .refused, credential: Self.now, time: Self.now)
-      _ = try await nodes[0].exchange([word(.refused), word(.alarm), other], recovered: [])
-      _ = try await nodes[1].exchange([word(.refused)], recovered: [])
+      _ = try await nodes[0].exchange([finding(.refused), finding(.alarm), other], recovered: [])
+      _ = try await nodes[1].exchange([finding(.refused)], recovered: [])
       _ = try await nodes[2].exchange([], recovered: [Self.lane])
       for node in 0..<2 {
-        let own: Set<LaneWord> =
-          node == 0 ? [word(.refused), word(.alarm), other] : [word(.refused)]
+        let own: Set<LaneFinding> =
+          node == 0 ? [finding(.refused), finding(.alarm), other] : [finding(.refused)]
         let news = try await nodes[node].exchange(own, recovered: [])
         #expect(news.lifted == [Self.lane])
       }
-      let heard = try await nodes[2].exchange([], recovered: []).words
+      let heard = try await nodes[2].exchange([], recovered: []).findings
       #expect(Set(heard.map(\.kind)) == [.refused, .alarm] && heard.contains(other))
     }
   }

@@ -443,7 +443,7 @@ final class StatementScene {
         of: NotificationID(rawValue: "direct"), hub: lane.hub, after: 0, limit: 9
       ).handleTexts
     }
-    let refused = LaneWord(lane, .refused, credential: Self.now, time: Self.now, reason: "no")
+    let refused = LaneFinding(lane, .refused, credential: Self.now, time: Self.now, reason: "no")
     try await told("exchange") {
       try await store.exchange([refused], recovered: []).lifted.count
     }

@@ -9,13 +9,13 @@ import Foundation
 ///   first send with a wrong topic or environment must not empty a small hub.
 /// - Up to ``free`` handles within the window go whatever their share: a team's test phones after a
 ///   reinstall, the one dead phone of two. 50 of 60 do not.
-/// - Above ``share`` nothing goes, and what the window had removed comes back. The alarm ends when
+/// - Above ``share`` nothing goes, and handles that the window had removed come back. The alarm ends when
 ///   the share has fallen to half of that, or with another credential.
 struct DeadHandleGuard {
-  /// How many of the last answers are judged, at least.
+  /// Number of the last answers that are judged, at least.
   static let window = 1_000
-  /// How long an answer counts at most, in seconds, by the wall clock: one that is set makes the
-  /// window shorter or longer, and lets no more than ``free`` handles go.
+  /// The longest time for which an answer counts, in seconds, by the wall clock: one that is set
+  /// makes the window shorter or longer, and lets no more than ``free`` handles go.
   static let span = 3_600.0
   static let free = 10
 
@@ -36,7 +36,7 @@ struct DeadHandleGuard {
   }
 
   private(set) var isAlarmed = false
-  /// What was condemned since then is in doubt while the alarm lasts.
+  /// Handles that were condemned since then are in doubt while the alarm lasts.
   private(set) var doubtsSince = Date.distantPast
   private(set) var judged = 0
   private(set) var condemned = 0
@@ -53,7 +53,7 @@ struct DeadHandleGuard {
   /// Decides over the handles of one batch.
   /// - Parameters:
   ///   - judged: Answers that say something about a handle.
-  ///   - condemned: Those of them that call it dead or replaced.
+  ///   - condemned: The answers that call it dead or replaced.
   ///   - credential: The one that the batch was sent with.
   mutating func judge(
     _ judged: Int, condemned: Int, hadSuccess: Bool, credential: Date, at now: Date

@@ -1,16 +1,16 @@
 import Foundation
 import NotificationHubs
 
-/// What a page of retries brings with it.
+/// The facts of a page of retries that a page of an audience does not have.
 struct RetryPage: Sendable {
-  /// Whose share of the retries under way it belongs to.
+  /// The lane in whose share of the retries under way it counts.
   let lane: LaneKey
   /// Tries so far, of those that are under way.
   var attempts: [RegistrationID: Int]
 }
 
-/// The notifications that are not finished, and their pages under way: what has been read and not
-/// recorded.
+/// The notifications that are not finished, and their pages under way: those that have been read and
+/// not recorded.
 ///
 /// A page is opened when it has been read, its parts are sent or settled and closed, and with the
 /// last of them it is complete. Complete pages of an audience are recorded in their order, so the
@@ -27,10 +27,10 @@ struct DispatchJobs {
 
   private struct Page {
     let notification: Int
-    /// Its place in the audience, from 0; `nil` for a page of retries.
+    /// Its number in the audience, from 0; `nil` for a page of retries.
     let sequence: Int?
     var retries: RetryPage?
-    /// `nil` once started; what is left of a part that met trouble waits again.
+    /// `nil` once started; the unsent rest of a failed part waits again.
     var waiting: [PagePart?]
     var openParts: Int
     /// Something of it has been sent.
@@ -52,12 +52,11 @@ struct DispatchJobs {
   /// By the numbers that the dispatcher knows them by.
   var all: [Int: DispatchJob] { jobs }
   subscript(number: Int) -> DispatchJob? { jobs[number] }
-  /// Those for which this holds, in the order in which they came.
+  /// Numbers of the notifications for which this holds, in the order in which they came.
   func numbers(where isWanted: (DispatchJob) -> Bool) -> [Int] {
     jobs.compactMap { isWanted($0.value) ? $0.key : nil }.sorted()
   }
-  /// Those of a notification that are here, in the order in which they came; several when its work
-  /// is divided.
+  /// Numbers of a notification's parts that are here, in the order in which they came.
   func numbers(of id: NotificationID) -> [Int] { numbers[id]?.values.sorted() ?? [] }
   func number(of id: NotificationID, part: Int) -> Int? { numbers[id]?[part] }
 
@@ -72,7 +71,7 @@ struct DispatchJobs {
     }
     let number = nextNumber
     nextNumber += 1
-    jobs[number] = DispatchJob(record, context: context, retryRows: retryRows, takenUpAt: now)
+    jobs[number] = DispatchJob(record, context: context, retryRows: retryRows, startedAt: now)
     numbers[record.id, default: [:]][record.lease.part] = number
     return number
   }
@@ -147,7 +146,7 @@ struct DispatchJobs {
       part: part, notification: page.notification, context: context, retries: page.retries)
   }
 
-  /// What waits in pages of which something was sent.
+  /// Parts that wait in pages of which something was sent.
   var waitingInStartedPages: [(key: PartKey, isRetry: Bool)] {
     pages.filter { $0.value.hasStarted }.sorted { $0.key < $1.key }.flatMap { key, page in
       page.waiting.indices.filter { page.waiting[$0] != nil }.map {
@@ -156,8 +155,8 @@ struct DispatchJobs {
     }
   }
 
-  /// Takes a part out to be sent. What is over by now has its outcome and is left out, which may be
-  /// all of it.
+  /// Starts a part that waits. Targets whose message is over by now have their outcome and are left
+  /// out, which may be all of them.
   mutating func start(_ key: PartKey, at now: Date) -> WaitingPart? {
     guard var waiting = waiting(key) else { return nil }
     pages[key.page]?.waiting[key.index] = nil
@@ -176,7 +175,7 @@ struct DispatchJobs {
     return waiting
   }
 
-  /// What was not sent of a part that was started waits again. To be called before that is closed.
+  /// The unsent rest of a part that was started waits again. To be called before that is closed.
   mutating func putBack(_ unsent: PagePart, _ key: PartKey) {
     pages[key.page]?.waiting[key.index] = unsent
     pages[key.page]?.openParts += 1
@@ -225,10 +224,10 @@ struct DispatchJobs {
 
   // MARK: Recording
 
-  /// What of a notification may be recorded now: complete pages in their order, several in one
-  /// checkpoint when they have come together, and one checkpoint at a time.
+  /// The pages of a notification that may be recorded now: complete ones in their order, several in
+  /// one checkpoint when they have come together, and one checkpoint at a time.
   mutating func checkpoint(_ number: Int, at now: Date) -> Checkpoint? {
-    jobs[number]?.takeCheckpoint(at: now)
+    jobs[number]?.nextCheckpoint(at: now)
   }
 
   /// The checkpoint is on the disk.
@@ -249,11 +248,11 @@ struct CompletePage: Sendable {
   var retries: RetryPage?
 }
 
-/// What the dispatcher knows of one notification that is not finished.
+/// One notification that is not finished.
 struct DispatchJob {
   let context: DispatchContext
   fileprivate(set) var state: NotificationState
-  /// Where the next page starts.
+  /// The cursor at which the next page starts.
   fileprivate(set) var readCursor: RegistrationID
   fileprivate(set) var isAudienceRead: Bool
   /// The number of the next page to be read.
@@ -270,11 +269,11 @@ struct DispatchJob {
   /// Rows in the store; below 0 when it had more than this process knew of, as after a failover that
   /// has brought some back.
   fileprivate(set) var retryRows: Int
-  /// Those that targets have had, before this process as well.
+  /// All outcomes that targets have had, before this process as well.
   private var outcomes: Set<NotificationOutcome>
-  /// When this process began with it.
-  let takenUpAt: Date
-  /// Devices that this process has seen to, by outcome.
+  /// When this process began to work on it.
+  let startedAt: Date
+  /// Devices that this process has processed, by outcome.
   private(set) var tally: [NotificationOutcome: Int] = [:]
 
   /// The number of the last checkpoint; `nil` while it is being written, as a look into the store
@@ -288,10 +287,10 @@ struct DispatchJob {
   }
 
   fileprivate init(
-    _ record: NotificationRecord, context: DispatchContext, retryRows: Int, takenUpAt: Date
+    _ record: NotificationRecord, context: DispatchContext, retryRows: Int, startedAt: Date
   ) {
     self.context = context
-    self.takenUpAt = takenUpAt
+    self.startedAt = startedAt
     state = record.state
     readCursor = record.cursor
     isAudienceRead = record.isAudienceRead
@@ -299,16 +298,16 @@ struct DispatchJob {
     outcomes = Set(record.counts.keys.map(\.outcome))
   }
 
-  /// Whether there is something to record, and no checkpoint being written.
+  /// Whether there is something to record, and no checkpoint is being written.
   private var isReady: Bool {
     recording == nil
       && (complete[nextToRecord] != nil || !completeRetries.isEmpty
         || isAudienceRead && nextToRecord == nextSequence && retryRows == 0)
   }
 
-  /// Takes what may be recorded now, and writes down what will be true afterwards.
+  /// Collects the pages that may be recorded now, and changes the state to the one afterwards.
   /// - Returns: `nil` when there is nothing to record.
-  fileprivate mutating func takeCheckpoint(at now: Date) -> Checkpoint? {
+  fileprivate mutating func nextCheckpoint(at now: Date) -> Checkpoint? {
     guard isReady else { return nil }
     var pages = completeRetries
     completeRetries = []
@@ -328,7 +327,7 @@ struct DispatchJob {
     }
     retryRows += outcome.retries.count - rewritten
     let isRead = isAudienceRead && nextToRecord == nextSequence
-    checkpoint.startedAt = takenUpAt
+    checkpoint.startedAt = startedAt
     checkpoint.isAudienceRead = isRead
     checkpoint.counts = outcome.counts
     checkpoint.failures = outcome.failures

@@ -1,7 +1,7 @@
 import Foundation
 
-/// Decides what is read, delivered and put off next. Pure: it is told what has happened and answers
-/// with actions, so that fairness is a matter of this type alone.
+/// Decides which page is read, and which part is delivered or put off next. Pure: its methods
+/// are events, and it answers with actions, so that fairness is a matter of this type alone.
 ///
 /// Hubs take turns by what they hold, each in proportion to its weight; within a hub all
 /// notifications with pages left take turns, one page each, and one that has not been looked at
@@ -17,8 +17,8 @@ import Foundation
 ///
 /// While a lane rests (its credential is refused, it is down, or it asked for a long pause) nothing
 /// is read for it and nothing written: the unread rest of an audience is the cheapest place to
-/// wait, a retry row that is due the next best, and what has been read stays in memory, which
-/// bounds it. So an outage costs a probe now and then, however much waits for its end. Only two
+/// wait, a retry row that is due the next best, and pages that were read stay in memory, which is
+/// bounded. So an outage costs a probe now and then, however much waits for its end. Only two
 /// things leave memory: retries go back to their rows as they were, and a template send that goes
 /// on for the sake of another lane writes rows for the resting one's share. A stalled lane, which
 /// may answer or not, gives up what waits, to become retry rows.
@@ -51,13 +51,13 @@ struct DispatchSchedule {
     let flow: FlowKey
     /// From here on pages need no lane any more: their targets are counted as abandoned or aborted.
     var deadline: Date
-    /// How many refusals there had been when it came.
+    /// Number of refusals when it came.
     let arrival: Int
     /// No page of it has been asked for.
     var isFresh = true
     /// Targets of the first page, until it is recorded.
     var first: Int?
-    /// Stands in its hub's ``HubTurns``.
+    /// Stands in its hub's ``HubRotation``.
     var hasPages: Bool
     var isReading = false
     var pages = 0
@@ -67,7 +67,7 @@ struct DispatchSchedule {
     var seen: Set<LaneKey> = []
   }
 
-  /// What bounds each other: native notifications of a hub to one push service, and those of a hub
+  /// Notifications with a common bound: native ones of a hub to one push service, and those of a hub
   /// by templates.
   struct FlowKey: Hashable {
     let hub: Hub.ID
@@ -77,7 +77,7 @@ struct DispatchSchedule {
 
   private let limits: DispatchLimits
   private var entries: [Int: Entry] = [:]
-  private var hubs: [Hub.ID: HubTurns] = [:]
+  private var hubs: [Hub.ID: HubRotation] = [:]
   /// Targets read and not recorded, by flow; without first pages, so that many small sends do not
   /// keep a broadcast from being read.
   private var flows: [FlowKey: Int] = [:]
@@ -85,7 +85,7 @@ struct DispatchSchedule {
   private var reading: [FlowKey: Int] = [:]
   var lanes: Lanes
   private var targets = 0
-  /// Counts the pages that were asked for; see ``HubTurns/served``.
+  /// Counts the pages that were asked for; see ``HubRotation/served``.
   private var served = 0
 
   init(limits: DispatchLimits) {
@@ -95,10 +95,10 @@ struct DispatchSchedule {
 
   /// Targets read and not yet recorded, those that a page under way may bring included.
   var targetsHeld: Int { targets }
-  /// How many more may be held.
+  /// Targets that may be held in addition.
   private var free: Int { limits.targets - targets }
 
-  // MARK: What happens
+  // MARK: Events
 
   /// - Parameter weights: The shares of hubs in relation to each other; 1 for those not named.
   mutating func setWeights(_ weights: [Hub.ID: Double]) {
@@ -117,7 +117,7 @@ struct DispatchSchedule {
       flow: flow, deadline: deadline, arrival: lanes.refusals, hasPages: hasPages)
     guard hasPages else { return }
     let weight = lanes.weight(of: hub)
-    hubs[hub, default: HubTurns(weight: weight)].join(notification, flow)
+    hubs[hub, default: HubRotation(weight: weight)].join(notification, flow)
   }
 
   mutating func remove(_ notification: Int) {
@@ -125,7 +125,7 @@ struct DispatchSchedule {
     if entry.hasPages { hubs[entry.flow.hub]?.leave(notification, entry.flow) }
     endReading(entry)
     let read = entry.targets - (entry.isReading ? limits.pageSize : 0) - (entry.first ?? 0)
-    Self.take(read, from: &flows, entry.flow)
+    Self.subtract(read, from: &flows, entry.flow)
     hold(-entry.targets, entry.flow.hub)
     guard entry.waiting > 0 else { return }
     lanes.forget(notification: notification)
@@ -149,7 +149,7 @@ struct DispatchSchedule {
     entries[notification]?.pages += 1
     entries[notification]?.targets += limits.pageSize
     hold(limits.pageSize, entry.flow.hub)
-    // What the first page holds is anybody's guess; it does not count against the others yet.
+    // The size of the first page is not known; it does not count against the others yet.
     if !entry.isFresh {
       flows[entry.flow, default: 0] += limits.pageSize
       reading[entry.flow, default: 0] += 1
@@ -160,11 +160,11 @@ struct DispatchSchedule {
 
   private mutating func endReading(_ entry: Entry) {
     guard entry.isReading, !entry.isFresh else { return }
-    Self.take(1, from: &reading, entry.flow)
-    Self.take(limits.pageSize, from: &flows, entry.flow)
+    Self.subtract(1, from: &reading, entry.flow)
+    Self.subtract(limits.pageSize, from: &flows, entry.flow)
   }
 
-  private static func take(_ count: Int, from counts: inout [FlowKey: Int], _ flow: FlowKey) {
+  private static func subtract(_ count: Int, from counts: inout [FlowKey: Int], _ flow: FlowKey) {
     let rest = counts[flow, default: 0] - count
     counts[flow] = rest > 0 ? rest : nil
   }
@@ -201,7 +201,7 @@ struct DispatchSchedule {
     enqueue(notification, parts, since: lanes.refusals, isRetry: true)
   }
 
-  /// What is left of a part that met trouble, or was not the probe, waits in memory again.
+  /// The unsent rest of a part that failed, or was not the probe, waits in memory again.
   mutating func returned(_ notification: Int, _ part: Part) {
     guard entries[notification] != nil else { return }
     entries[notification]?.waiting += 1
@@ -231,12 +231,12 @@ struct DispatchSchedule {
     entries[notification]?.pages -= 1
     entries[notification]?.targets -= count
     // Pages are recorded in their order.
-    if entry.first == nil { Self.take(count, from: &flows, entry.flow) }
+    if entry.first == nil { Self.subtract(count, from: &flows, entry.flow) }
     entries[notification]?.first = nil
     hold(-count, entry.flow.hub)
   }
 
-  // MARK: What to do
+  // MARK: Decisions
 
   mutating func next(at now: Date) -> [Action] {
     var actions: [Action] = []
@@ -254,13 +254,13 @@ struct DispatchSchedule {
     guard !turns.isEmpty, free >= limits.pageSize else { return }
     if turns.count > 1 { turns.sort() }
     let most = turns.reduce(0) { max($0, lanes.weight(of: $1)) }
-    while free >= limits.pageSize, let place = neediest(turns) {
-      let hub = turns[place]
-      // What one hub may hold shrinks with what is left: however many are stuck, some is left.
+    while free >= limits.pageSize, let index = neediest(turns) {
+      let hub = turns[index]
+      // A hub's bound shrinks with what is left: however many are stuck, some is left.
       guard let own = hubs[hub], own.held <= free,
         let next = own.next(where: { canRead($0, share: own.weight / most, at: now) })
       else {
-        turns.remove(at: place)
+        turns.remove(at: index)
         continue
       }
       reads(next)
@@ -293,8 +293,8 @@ struct DispatchSchedule {
       return lanes.moves(lane, at: now) && mayWait(lane.queue, entry)
         || entry.isFresh && lane.isRefused(since: entry.arrival, at: now)
     }
-    // What rests or is stalled takes nothing from a template send, whose share for it is put off;
-    // but somebody must gain by the page.
+    // A lane that rests or is stalled does not hold up a template send, whose share for it is put off;
+    // but some lane must gain by the page.
     guard entry.seen.isEmpty || entry.seen.contains(where: { lanes.moves($0, at: now) }) else {
       return false
     }
@@ -304,16 +304,16 @@ struct DispatchSchedule {
     }
   }
 
-  /// Whether more may wait for a lane in memory. Who has not been looked at may be small: a backlog
-  /// of pages is no reason to let it wait unread, nor many small ones one to let pages.
+  /// Whether more may wait for a lane in memory. A notification that was not read yet may be small: a
+  /// backlog of pages is no reason to let it wait unread, nor are many small ones one for pages.
   private func mayWait(_ queue: LaneQueue, _ entry: Entry) -> Bool {
     if entry.isFresh { return queue.waitingTargets < 4 * limits.laneBacklog }
     let coming = reading[entry.flow, default: 0] * limits.pageSize
     return queue.waitingInPages + coming < limits.laneBacklog
   }
 
-  /// How many pages a notification, and its flow, may have under way: enough to keep the
-  /// connections busy as far as they reach.
+  /// Number of pages that a notification, and its flow, may have under way: enough to keep the
+  /// connections busy.
   private func pages(of entry: Entry) -> Int {
     var beyond = 0
     for key in entry.flow.lane.map({ [$0] }) ?? entry.seen {
@@ -334,7 +334,7 @@ struct DispatchSchedule {
 
   // MARK: Serving
 
-  /// Starts what waits and has room, and gives up what waits for nothing.
+  /// Starts parts that have room, and gives up those that wait for nothing.
   private mutating func serve(at now: Date, _ actions: inout [Action]) {
     var waiting = lanes.waiting
     waiting.removeAll { key in
@@ -342,15 +342,15 @@ struct DispatchSchedule {
       review(key, block, at: now, &actions)
       return true
     }
-    while let place = neediest(waiting) {
-      let key = waiting[place]
+    while let index = neediest(waiting) {
+      let key = waiting[index]
       guard let lane = lanes[key], let part = lane.queue.next, let pool = lanes.pool(of: lane),
         !pool.isResting(at: now),
         // A lane with nothing under way may always have one part, no matter who fills the
         // connections.
         lane.queue.parts == 0 || pool.hasRoom(for: part.targets)
       else {
-        waiting.remove(at: place)
+        waiting.remove(at: index)
         continue
       }
       let isProbe = lane.mustProbe
@@ -359,9 +359,9 @@ struct DispatchSchedule {
       actions.append(.deliver(started.part, isProbe: isProbe))
       if isProbe, let block = lanes.block(key, at: now) {
         review(key, block, at: now, &actions)
-        waiting.remove(at: place)
+        waiting.remove(at: index)
       } else if lanes[key]?.queue.isWaiting != true {
-        waiting.remove(at: place)
+        waiting.remove(at: index)
       }
     }
   }
@@ -426,5 +426,93 @@ struct DispatchSchedule {
       }
     }
     return wake.moment
+  }
+}
+
+/// The order in which a hub's notifications have their pages read, and the hub's turn among others.
+struct HubRotation {
+  /// Notifications of one flow of which no page has been asked for, in the order they came. A reason
+  /// not to read the first is one for all.
+  private struct Newcomers {
+    var list: [Int] = []
+    var head = 0
+
+    var first: Int? { head < list.count ? list[head] : nil }
+
+    mutating func removeFirst() {
+      head += 1
+      guard head * 2 > list.count else { return }
+      list.removeFirst(head)
+      head = 0
+    }
+  }
+
+  /// The hub's share in relation to others.
+  var weight: Double
+  private var newcomers: [DispatchSchedule.FlowKey: Newcomers] = [:]
+  /// The others with pages left; ``turn`` is the index of the next.
+  private var order: [Int] = []
+  private var turn = 0
+  /// Newcomers that have gone ahead since one of the others had its turn.
+  private var ahead = 0
+  /// Targets read and not recorded.
+  var held = 0
+  /// When it last had a page read, as a number.
+  private(set) var served = 0
+
+  /// Newcomers that may go ahead of the notification whose turn it is.
+  private static let mostAhead = 8
+
+  init(weight: Double) { self.weight = weight }
+
+  /// Targets that it holds, in units of its share.
+  var load: Double { Double(held) / weight }
+  var isEmpty: Bool { newcomers.isEmpty && order.isEmpty }
+  /// Notifications that may be next.
+  var candidates: [Int] { newcomers.values.compactMap(\.first) + order }
+
+  mutating func join(_ notification: Int, _ flow: DispatchSchedule.FlowKey) {
+    newcomers[flow, default: Newcomers()].list.append(notification)
+  }
+
+  mutating func leave(_ notification: Int, _ flow: DispatchSchedule.FlowKey) {
+    if let index = order.firstIndex(of: notification) {
+      order.remove(at: index)
+      if index < turn { turn -= 1 }
+    } else if newcomers[flow]?.first == notification {
+      removeFirst(of: flow)
+    } else {
+      newcomers[flow]?.list.removeAll { $0 == notification }
+    }
+  }
+
+  private mutating func removeFirst(of flow: DispatchSchedule.FlowKey) {
+    newcomers[flow]?.removeFirst()
+    if newcomers[flow]?.first == nil { newcomers[flow] = nil }
+  }
+
+  /// The notification to read next of those that can be read.
+  func next(where canRead: (Int) -> Bool) -> Int? {
+    let newcomer = newcomers.values.compactMap(\.first).filter(canRead).min()
+    if ahead < Self.mostAhead, let newcomer { return newcomer }
+    for step in order.indices {
+      let notification = order[(turn + step) % order.count]
+      if canRead(notification) { return notification }
+    }
+    return newcomer
+  }
+
+  /// Notes that a page is being read.
+  mutating func read(_ notification: Int, _ flow: DispatchSchedule.FlowKey, as number: Int) {
+    served = number
+    if newcomers[flow]?.first == notification {
+      removeFirst(of: flow)
+      order.append(notification)
+      ahead += 1
+    } else if let index = order.firstIndex(of: notification) {
+      // Not wrapped round: a hub that joins now stands at the end, and is next.
+      turn = index + 1
+      ahead = 0
+    }
   }
 }

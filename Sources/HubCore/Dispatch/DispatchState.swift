@@ -15,7 +15,7 @@ struct DispatchMoment: Sendable {
     self.node = node
   }
 
-  /// What the machine's clock says at another moment of ``HubClock/steady``, as it is set now.
+  /// The machine's time at another moment of ``HubClock/steady``, as its clock is set now.
   func wall(at other: Date) -> Date { wall.addingTimeInterval(other.timeIntervalSince(steady)) }
 }
 
@@ -27,23 +27,24 @@ enum DispatchAction: Sendable {
   case recorded([OutcomeKey: Int], seconds: Double)
   /// Handles were removed or replaced.
   case removed(Int, LaneKey)
-  /// So many nodes live.
+  /// Number of living nodes.
   case setNodes(Int)
   /// This process has nothing left of a notification, or of none at all.
   case ended(NotificationID, isLast: Bool, isIdle: Bool)
 }
 
-/// Everything that the dispatcher knows, and every decision that it makes. Pure: it is told what
-/// has happened, and collects actions for ``Dispatcher``, which has the tasks and the clocks.
+/// Everything that the dispatcher knows, and every decision that it makes. Pure: its methods
+/// are events, and their consequences are collected as actions for ``Dispatcher``, which has the tasks
+/// and the clocks.
 ///
-/// It is divided by what a part of it decides: ``DispatchJobs`` has the notifications and pages under
-/// way, ``DispatchRetries`` the retries that wait in rows, ``DispatchSchedule`` which page is read
-/// or sent next, ``Lanes`` what may go to each push service. The stages of the work are extensions in
-/// files of their own, each with its start, its task and the handling of its report: `PageStages`,
-/// `RetryStages`, `PolledStages`.
+/// Its parts decide for themselves: ``DispatchJobs`` has the notifications and pages under way and
+/// says what can be recorded, ``DispatchRetries`` which retry rows are read, ``DispatchSchedule`` which
+/// page is read or sent next, ``Lanes`` whether anything may go to a push service. The stages of the
+/// work are extensions, each with its start, its task and the handling of its report: see
+/// `PageStages`, `RetryStages`, `PolledStages`.
 struct DispatchState {
   enum Phase {
-    /// Not started; what is accepted meanwhile is in the store.
+    /// Not started; notifications that are accepted meanwhile are in the store.
     case idle
     case loading
     case running
@@ -93,7 +94,7 @@ struct DispatchState {
   // MARK: Actions
 
   /// The consequences of everything that has happened since they were last asked for.
-  mutating func takeActions() -> [DispatchAction] {
+  mutating func drainActions() -> [DispatchAction] {
     defer { actions = [] }
     return actions
   }
@@ -118,7 +119,7 @@ struct DispatchState {
     readRetries()
     watchCredentials()
     claimWork()
-    exchangeAnnouncements()
+    exchangeFindings()
     releaseSchedules()
   }
 
@@ -160,8 +161,8 @@ struct DispatchState {
     case .released(let found, let next): handleReleased(found, next: next)
     case .credentials(let found): handleCredentials(found)
     case .replaced(let lane, let credential): use(credential, for: lane)
-    case .broughtBack(let lane, let count): handleBroughtBack(lane, count)
-    case .news(let heard, let told): handleNews(heard, told: told)
+    case .restored(let lane, let count): handleRestored(lane, count)
+    case .exchanged(let peers, let told): handleExchange(peers, told: told)
     case .gone(let number): forget(number)
     case .lost(let number): loseLease(number)
     case .stopped(let number): drop(number)
@@ -200,7 +201,7 @@ struct DispatchState {
       note(unreadable: loaded.found.unreadable)
     }
     phase = .running
-    for record in acceptedWhileLoading { take(record) }
+    for record in acceptedWhileLoading { accept(record) }
     acceptedWhileLoading = []
   }
 
@@ -208,13 +209,13 @@ struct DispatchState {
   mutating func submit(_ record: NotificationRecord, at moment: DispatchMoment) {
     now = moment
     switch phase {
-    case .running: take(record)
+    case .running: accept(record)
     case .loading: acceptedWhileLoading.append(record)
     case .idle, .stopping, .stopped: break
     }
   }
 
-  private mutating func take(_ record: NotificationRecord) {
+  private mutating func accept(_ record: NotificationRecord) {
     if record.state == .scheduled {
       releases.add(record.scheduledFor)
     } else if isShared {
@@ -249,7 +250,7 @@ struct DispatchState {
     recordComplete(number)
   }
 
-  /// They stay in the store, and are looked for again at the next start.
+  /// These notifications stay in the store, and the next start looks for them again.
   mutating func note(unreadable found: [UnreadableNotification]) {
     for lost in found {
       unreadable.append(WorkID(lost.id, part: lost.part))
@@ -303,9 +304,9 @@ struct DispatchState {
       report(
         .finished(
           hub: job.context.hub, job.context.id, state: job.state, counts: job.tally,
-          seconds: max(0, now.wall.timeIntervalSince(job.takenUpAt))))
+          seconds: max(0, now.wall.timeIntervalSince(job.startedAt))))
     }
-    // As few parts of a notification are taken up at a time, there may be another.
+    // As few parts of a notification are claimed at a time, there may be another.
     if isShared { claims.want(at: now.steady) }
     guard !isReplaced else { return }
     let id = job.context.id

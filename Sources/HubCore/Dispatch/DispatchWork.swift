@@ -7,8 +7,8 @@ enum DispatchTask: Sendable {
   case readPage(Int, DispatchContext, after: RegistrationID)
   case deliver(PartKey, DispatchJobs.WaitingPart, isProbe: Bool, pace: Int?)
   case record(Checkpoint, of: Int)
-  case bringBack(LaneKey, since: Date)
-  case readRetries(RetryTurns.Turn, at: Date)
+  case restore(LaneKey, since: Date)
+  case readRetries(RetryRotation.Turn, at: Date)
   case readEndedRetries(EndedRetries, DispatchContext, limit: Int, pause: Double)
   case planRetries(DueRetries, of: Int, DispatchContext, RetryPage)
   case countRetries(of: Int, DispatchContext, RowCount)
@@ -16,15 +16,15 @@ enum DispatchTask: Sendable {
   /// Counts the retries of a part that was claimed.
   case countClaimed(NotificationRecord)
   case giveBack(WorkLease, NotificationID, hub: Hub.ID)
-  case exchange(Set<LaneWord>, recovered: Set<LaneKey>)
+  case exchange(Set<LaneFinding>, recovered: Set<LaneKey>)
   case releaseSchedules(at: Date)
   case findCredentials(of: [LaneKey])
   /// Finds the credential of a lane that was given another one here.
   case findReplaced(LaneKey)
 }
 
-/// The end of a ``DispatchTask``. Whatever the store says there is one for each task that was
-/// started, and none that says nothing: a timer or a notification that waits for its end gets it.
+/// The end of a ``DispatchTask``. Each task that was started ends in one, whatever the store answers,
+/// and none is empty: the timer or the notification that waits for its end gets it.
 enum DispatchReport: Sendable {
   /// The next page of a notification; its end, and whether it was the last.
   case page(Int, PagePlan, targets: Int, end: RegistrationID, isLast: Bool)
@@ -34,7 +34,7 @@ enum DispatchReport: Sendable {
   case unowned(PartKey, LaneKey)
   case recorded(Int, Checkpoint, CheckpointAnswer)
   /// - Parameter groups: `nil` when the store refused.
-  case retries(RetryTurns.Turn, _ groups: [DueRetries]?, next: Date?, at: Date)
+  case retries(RetryRotation.Turn, _ groups: [DueRetries]?, next: Date?, at: Date)
   /// Retries of a notification whose time is over; `nil` when the store refused.
   case endedRetries(EndedRetries, StoreAnswer<[DueRetries]>?)
   case retryPlan(Int, PagePlan, RetryPage)
@@ -46,14 +46,14 @@ enum DispatchReport: Sendable {
   case credentials([LaneKey: Date?])
   /// A lane's credential was replaced or removed here.
   case replaced(LaneKey, Date?)
-  /// So many registrations have been brought back whose removal was in doubt.
-  case broughtBack(LaneKey, Int)
+  /// Number of registrations that have been brought back because their removal was in doubt.
+  case restored(LaneKey, Int)
   case claimed(ClaimedWork)
   /// The end of one of ``ClaimedWork/uncounted``.
   case counted(ClaimedWork)
-  /// Messages of other nodes; `nil` when they cannot be asked, and have not heard of recovered
+  /// Findings of other nodes; `nil` when they cannot be asked, and have not heard of recovered
   /// lanes.
-  case news(LaneNews?, recovered: Set<LaneKey>)
+  case exchanged(PeerReport?, recovered: Set<LaneKey>)
   /// The notification, or its hub, is gone.
   case gone(Int)
   /// Another node does the work now.
@@ -121,7 +121,7 @@ enum StoreAnswer<Value: Sendable>: Sendable {
 /// their stages, in `PageStages`, `RetryStages` and `PolledStages`.
 struct DispatchWork: Sendable {
   let store: any DispatchStore
-  /// Those that rates are divided among.
+  /// The nodes that rates are divided among.
   let nodes: NodeCount
   let routes: GatewayRoutes
   let clock: HubClock
@@ -136,7 +136,7 @@ struct DispatchWork: Sendable {
     case .deliver(let key, let started, let isProbe, let pace):
       await deliver(key, started, isProbe: isProbe, pace: pace)
     case .record(let checkpoint, let number): await record(checkpoint, of: number)
-    case .bringBack(let lane, let since): await bringBack(lane, since: since)
+    case .restore(let lane, let since): await restore(lane, since: since)
     case .readRetries(let turn, let now): await readRetries(turn, at: now)
     case .readEndedRetries(let ended, let context, let limit, let pause):
       await readEndedRetries(ended, of: context, limit: limit, againIn: pause)
@@ -147,7 +147,7 @@ struct DispatchWork: Sendable {
     case .claim(let limit, let known): await claim(limit: limit, beside: known)
     case .countClaimed(let record): await countRetries(of: record)
     case .giveBack(let lease, let id, let hub): await giveBack(lease, of: id, hub: hub)
-    case .exchange(let words, let recovered): await exchange(words, recovered: recovered)
+    case .exchange(let findings, let recovered): await exchange(findings, recovered: recovered)
     case .releaseSchedules(let now): await releaseSchedules(at: now)
     case .findCredentials(let lanes): await findCredentials(of: lanes)
     case .findReplaced(let lane): await findReplaced(lane)
@@ -174,9 +174,8 @@ struct DispatchWork: Sendable {
     }
   }
 
-  /// Asks the store once, on behalf of somebody who will ask again and keeps others waiting
-  /// meanwhile.
-  /// - Parameter pause: When that is, in seconds.
+  /// Asks the store once, for a caller that will ask again and keeps others waiting meanwhile.
+  /// - Parameter pause: Seconds until it asks again.
   /// - Returns: `nil` when the store refused, which has been reported.
   func askOnce<Value: Sendable>(
     againIn pause: Double, _ call: () async throws -> Value
@@ -198,7 +197,7 @@ struct DispatchWork: Sendable {
   }
 
   /// Everything that is unfinished.
-  /// - Throws: What the store throws.
+  /// - Throws: The store's errors.
   func load() async throws -> LoadedWork {
     let found = try await store.unfinishedNotifications()
     var retryRows: [Int] = []
@@ -226,7 +225,7 @@ struct DispatchWork: Sendable {
   /// removed. How long a push service may take is for its gateway to bound.
   ///
   /// - Returns: One outcome for each target of the page, in its order.
-  /// - Throws: What the store throws.
+  /// - Throws: The store's errors.
   func deliverTrial(
     _ record: NotificationRecord, to page: TargetPage
   ) async throws -> [TrialOutcome] {
@@ -257,7 +256,7 @@ struct DispatchWork: Sendable {
   }
 }
 
-/// The outcome of a push that was sent while its sender waited.
+/// The outcome of a test send for one target.
 struct TrialOutcome: Sendable {
   let registration: RegistrationID
   let platform: PushPlatform

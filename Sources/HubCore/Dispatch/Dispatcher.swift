@@ -17,7 +17,7 @@ package actor Dispatcher {
   private static let longestScheduleSleep = 30.0
 
   package nonisolated let metrics = HubMetrics()
-  /// How many nodes deliver.
+  /// Number of nodes that deliver.
   package nonisolated var nodes: NodeCount { work.nodes }
   nonisolated let work: DispatchWork
   private nonisolated var clock: HubClock { work.clock }
@@ -47,23 +47,25 @@ package actor Dispatcher {
       at: DispatchMoment(clock, node: store.nodeID))
   }
 
-  private var moment: DispatchMoment { DispatchMoment(clock, node: work.store.nodeID) }
+  private func currentMoment() -> DispatchMoment {
+    DispatchMoment(clock, node: work.store.nodeID)
+  }
 
   /// Sets the shares of hubs in relation to each other: with a weight of 2 a hub's notifications go
   /// twice as fast as those of one with 1 while both want more than there is.
   /// - Parameter weights: Above 0; hubs that are not named have 1.
   package func setWeights(_ weights: [Hub.ID: Double]) {
     state.schedule.setWeights(weights)
-    advance()
+    advance(at: currentMoment())
   }
 
   // MARK: Life
 
   /// Continues every unfinished notification of the store, each at its cursor; where nodes share the
   /// work, those that no other node has, now and from then on.
-  /// - Throws: What the store throws; the dispatcher can be started again then.
+  /// - Throws: The store's errors; the dispatcher can be started again then.
   package func start() async throws {
-    guard state.beginLoading(at: moment) else { return }
+    guard state.beginLoading(at: currentMoment()) else { return }
     var loaded: LoadedWork?
     if !state.isShared {
       do {
@@ -74,36 +76,39 @@ package actor Dispatcher {
       }
     }
     guard state.phase == .loading else { return }
+    let moment = currentMoment()
     state.run(with: loaded, at: moment)
-    advance()
+    advance(at: moment)
   }
 
   /// Begins the delivery of a notification that the store has accepted; that of a scheduled one
   /// when its time comes.
   package func submit(_ record: NotificationRecord) {
+    let moment = currentMoment()
     state.submit(record, at: moment)
-    advance()
+    advance(at: moment)
   }
 
   /// Ends a notification that the store has marked as aborted: its pages are not sent any more,
   /// except for those that a gateway has already, and every target that was not reached counts as
   /// `Aborted`. ``HubService`` calls this after the store.
   package func abort(_ id: NotificationID) {
+    let moment = currentMoment()
     state.abort(id, at: moment)
-    advance()
+    advance(at: moment)
   }
 
   /// Lets a resting lane try at once. ``HubService`` calls this when it has replaced or removed a
   /// push credential.
   package func credentialChanged(_ platform: PushPlatform, hub: Hub.ID) {
-    state.credentialChanged(LaneKey(hub: hub, platform: platform), at: moment)
+    state.credentialChanged(LaneKey(hub: hub, platform: platform), at: currentMoment())
     perform()
   }
 
   /// Asks the store what is left of a hub's notifications. ``HubService`` calls this when it has
   /// deleted something that may have taken some along: the hub, or a user.
   package func recheck(hub: Hub.ID) {
-    state.recheck(hub: hub, at: moment)
+    state.recheck(hub: hub, at: currentMoment())
     perform()
   }
 
@@ -114,13 +119,13 @@ package actor Dispatcher {
     if state.phase != .stopping {
       alarm?.task.cancel()
       alarm = nil
-      state.beginStopping(at: moment)
+      state.beginStopping(at: currentMoment())
       perform()
     }
     if !tasks.isEmpty { _ = await wait(for: nil, within: limit) }
     for number in tasks.keys.sorted() { tasks[number]?.cancel() }
     state.stopped()
-    // What fails here ends with the lease.
+    // Work that cannot be given back here ends with the lease.
     if state.isShared { try? await work.store.releaseWork() }
     waiters.resume { _ in true }
   }
@@ -128,8 +133,7 @@ package actor Dispatcher {
   // MARK: Actions
 
   /// Starts everything that may start.
-  private func advance() {
-    let moment = moment
+  private func advance(at moment: DispatchMoment) {
     state.advance(at: moment)
     perform()
     if state.phase == .running { setAlarm(after: moment) }
@@ -137,7 +141,7 @@ package actor Dispatcher {
 
   /// Carries out what the state has decided.
   private func perform() {
-    for action in state.takeActions() {
+    for action in state.drainActions() {
       switch action {
       case .start(let task): start(task)
       case .report(let event):
@@ -169,8 +173,9 @@ package actor Dispatcher {
     tasks[number] = Task {
       let report = await work.perform(task)
       tasks[number] = nil
+      let moment = currentMoment()
       state.handle(report, at: moment)
-      advance()
+      advance(at: moment)
       if state.phase == .stopping, tasks.isEmpty { waiters.resume { $0 == nil } }
     }
     // A task that begins after the end has one try at the store.
@@ -193,7 +198,7 @@ package actor Dispatcher {
     let task = Task {
       guard (try? await clock.sleep(pause)) != nil, alarm?.at == wake else { return }
       alarm = nil
-      advance()
+      advance(at: currentMoment())
     }
     alarm = (wake, task)
   }
@@ -259,7 +264,7 @@ package actor Dispatcher {
 
   /// The number of notifications that have been due for five seconds and that neither this process
   /// delivers nor, where nodes share the work, another.
-  /// - Throws: What the store throws.
+  /// - Throws: The store's errors.
   func unclaimedWork() async throws -> Int {
     guard state.phase == .running else { return 0 }
     // Those have a warning of their own.
@@ -271,7 +276,7 @@ package actor Dispatcher {
     return max(0, found.count - unreadable)
   }
 
-  package func status() -> DispatchStatus { state.status(at: moment) }
+  package func status() -> DispatchStatus { state.status(at: currentMoment()) }
 
   /// Reports registrations that a list has left out.
   package nonisolated func note(_ unreadable: [UnreadableTarget], hub: Hub.ID) {

@@ -36,8 +36,8 @@ enum LaneFailure: Equatable, Sendable {
   }
 }
 
-/// One lane: the parts that wait and that are under way, whether the lane rests and why, and what
-/// the push service said to its credential.
+/// One lane: the parts that wait and that are under way, whether the lane rests and why, its
+/// credential and the push service's answers to it, and the findings of other nodes.
 struct Lane {
   /// An event of a lane that the log, other nodes, or both are to hear of.
   enum Change: Equatable {
@@ -55,7 +55,7 @@ struct Lane {
 
   /// The removal of handles has stopped for a lane.
   struct Alarm: Equatable {
-    /// So many of the last answers called a handle dead.
+    /// Number of the last answers that called a handle dead.
     let condemned: Int
     let judged: Int
     /// Removals since then are in doubt.
@@ -78,7 +78,7 @@ struct Lane {
     var reportedAt: Date?
   }
 
-  /// So many faults in a row are the service's; fewer may be bad luck.
+  /// Faults in a row that are the service's; fewer may be bad luck.
   static let mostFaults = 8
   /// An outage that lasts is logged this often, in seconds.
   private static let outagePeriod = 600.0
@@ -88,7 +88,7 @@ struct Lane {
 
   var queue: LaneQueue
   /// The send window that counts its parts; `nil` until something waits for the lane, or another
-  /// node has announced something of it.
+  /// node has found something about it.
   var pool: PoolKey?
   /// The hub's share of a pool, relative to others.
   var weight: Double
@@ -113,11 +113,11 @@ struct Lane {
   private var handleGuard: DeadHandleGuard?
   private let deadHandleShare: Double
 
-  /// Announcements of other nodes as of the last exchange, for whichever credential.
-  var announcements: [LaneWord] = []
+  /// Findings of other nodes as of the last exchange, for whichever credential.
+  var othersFindings: [LaneFinding] = []
   /// The alarm of another node.
   var othersAlarm: Alarm?
-  /// The lane rests because another node has announced a refusal.
+  /// The lane rests because of another node's refusal.
   var isRefusedElsewhere = false
   /// The lane has recovered from a refusal, and other nodes have not heard of it.
   var mustAnnounceRecovery = false
@@ -157,7 +157,7 @@ struct Lane {
   }
 
   /// The push service does not accept the credential.
-  /// - Parameter refusals: So many there have been, of all lanes.
+  /// - Parameter refusals: Number of refusals so far, of all lanes.
   mutating func refuse(_ answer: PushResult?, refusals: inout Int, at now: Date) -> Date? {
     refusals += 1
     refusal = Refusal(number: refusals, answer: answer)
@@ -178,7 +178,7 @@ struct Lane {
   /// Derives from a part's answers whether the push service and the credential are well.
   /// - Parameters:
   ///   - isShared: Nodes share the work.
-  ///   - refusals: So many there have been, of all lanes.
+  ///   - refusals: Number of refusals so far, of all lanes.
   mutating func note(
     _ settlement: PartSettlement, isShared: Bool, refusals: inout Int, at now: Date
   ) -> [Change] {
@@ -197,7 +197,7 @@ struct Lane {
       recover()
     }
     if let answer = settlement.refusal {
-      // One that has been replaced meanwhile says nothing about the lane.
+      // The refusal of a credential that was replaced meanwhile does not count.
       guard isCurrent else { return changes }
       if let until = refuse(answer, refusals: &refusals, at: now) {
         changes.append(.refused(until: until, reason: answer.reason))
@@ -305,21 +305,21 @@ struct Lane {
 
   // MARK: Other nodes
 
-  /// Whether another node's announcement counts here.
-  mutating func believes(_ word: LaneWord, at now: Date) -> Bool {
-    if credential == nil { _ = setCredential(word.credential) }
-    guard credential == word.credential else { return false }
-    guard word.kind == .refused, let succeededAt else { return true }
+  /// Whether another node's finding counts here.
+  mutating func believes(_ finding: LaneFinding, at now: Date) -> Bool {
+    if credential == nil { _ = setCredential(finding.credential) }
+    guard credential == finding.credential else { return false }
+    guard finding.kind == .refused, let succeededAt else { return true }
     return now.timeIntervalSince(succeededAt) >= Self.trust
   }
 
   /// Another node has had its credential refused. That answers nothing here: parts go on waiting,
   /// and one goes ahead once the rest is over.
-  mutating func adoptRefusal(_ word: LaneWord) {
-    restsUntil = max(restsUntil ?? word.time, word.time)
+  mutating func adoptRefusal(_ finding: LaneFinding) {
+    restsUntil = max(restsUntil ?? finding.time, finding.time)
     mustProbe = true
-    failures = max(failures, word.count)
-    let answer = PushResult(outcome: .invalidCredentials, reason: word.reason)
+    failures = max(failures, finding.count)
+    let answer = PushResult(outcome: .invalidCredentials, reason: finding.reason)
     refusal = Refusal(number: refusal?.number ?? 0, answer: refusal?.answer ?? answer)
     isRefusedElsewhere = true
   }
@@ -344,10 +344,9 @@ struct LaneQueue {
     let part: PartKey
     let notification: Int
     let targets: Int
-    /// How many refusals there had been when the part's wait began; a later one is an answer to it
-    /// as well.
+    /// Number of refusals when the part's wait began; a later one is an answer to it as well.
     let since: Int
-    /// Its targets have rows, which are as good a place to wait as memory.
+    /// Its targets have rows, in which they can wait as well as in memory.
     var isRetry = false
   }
 

@@ -112,7 +112,7 @@ struct Lanes {
     addIfNew(key)
     lanes[key]?.pool = pool
     guard let before else { return }
-    // Announcements of other nodes may have come before anything was sent.
+    // Findings of other nodes may have come before anything was sent.
     if let old = pools[before], !old.isRestOwn, let end = old.restsUntil {
       pools[pool]?.rest(until: end, isOwn: false)
     }
@@ -178,7 +178,7 @@ struct Lanes {
     lanes.filter { $0.value.pool != nil || $0.value.alarm != nil }.keys.sorted()
   }
 
-  /// How many retries of a lane may be read: as many as it will take before long, none while it
+  /// Number of retries that may be read for a lane: as many as it will take before long, none while it
   /// rests.
   func retryRoom(_ key: LaneKey, at now: Date) -> Int {
     guard let lane = lanes[key], let pool = pool(of: lane) else { return limits.pageSize }
@@ -233,14 +233,14 @@ struct Lanes {
     if credential != nil { addIfNew(key) }
     guard lanes[key]?.setCredential(credential) == true else { return }
     replaced(key)
-    // Without a credential every target has its outcome at once, whatever others said of the last
-    // one. Other nodes may have announced something of the new one already.
-    guard credential != nil, let announced = lanes[key]?.announcements else { return }
-    adopt(believed(announced, at: now))
+    // Without a credential every target has its outcome at once, whatever others have found with
+    // the last one. Findings about the new one may have come already.
+    guard credential != nil, let others = lanes[key]?.othersFindings else { return }
+    adopt(believed(others, at: now))
   }
 
-  /// The lane's credential was replaced: what was said to the old one, a pause that was asked for
-  /// included, does not count. Which connections the new one uses shows when something is read.
+  /// The lane's credential was replaced: answers to the old one, also a pause that was asked for,
+  /// do not count. Which connections the new one uses shows when something is read.
   mutating func replaced(_ key: LaneKey) {
     guard let before = lanes[key]?.pool else { return }
     lanes[key]?.recover()
@@ -253,7 +253,7 @@ struct Lanes {
     dropIfUnused(before)
   }
 
-  /// A lane's credential is being replaced; ``use(_:for:at:)`` says by which.
+  /// A lane's credential is being replaced; ``use(_:for:at:)`` follows.
   mutating func forgetAnswers(of key: LaneKey) { lanes[key]?.forgetAnswers() }
 
   // MARK: Dead handles
@@ -282,26 +282,26 @@ struct Lanes {
 
   // MARK: Other nodes
 
-  /// This node's own findings that others, with the same credential, would meet as well.
+  /// Findings of this node itself, which others with the same credential would make as well.
   /// - Parameter least: Shorter pauses are over before anybody has heard of them, in seconds.
-  func findings(longerThan least: Double, at now: Date) -> Set<LaneWord> {
-    var found: Set<LaneWord> = []
+  func ownFindings(longerThan least: Double, at now: Date) -> Set<LaneFinding> {
+    var found: Set<LaneFinding> = []
     for (key, lane) in lanes {
       guard let credential = lane.credential else { continue }
       if let refusal = lane.refusal, refusal.number > 0 {
         found.insert(
-          LaneWord(
+          LaneFinding(
             key, .refused, credential: credential, time: lane.restsUntil ?? now,
             count: lane.failures, reason: refusal.answer?.reason))
       }
       if let pool = pool(of: lane), pool.isRestOwn, let end = pool.restsUntil,
         end.timeIntervalSince(now) >= least
       {
-        found.insert(LaneWord(key, .pause, credential: credential, time: end))
+        found.insert(LaneFinding(key, .pause, credential: credential, time: end))
       }
       if let alarm = lane.ownAlarm {
         found.insert(
-          LaneWord(
+          LaneFinding(
             key, .alarm, credential: credential, time: alarm.since, count: alarm.condemned,
             judged: alarm.judged))
       }
@@ -309,8 +309,8 @@ struct Lanes {
     return found
   }
 
-  /// Lanes that have recovered from a refusal, which other nodes are told once.
-  mutating func takeRecovered() -> Set<LaneKey> {
+  /// Lanes that have recovered from a refusal since the last call.
+  mutating func drainRecovered() -> Set<LaneKey> {
     let recovered = Set(lanes.filter { $0.value.mustAnnounceRecovery }.keys)
     for key in recovered { lanes[key]?.mustAnnounceRecovery = false }
     return recovered
@@ -321,18 +321,18 @@ struct Lanes {
     for key in recovered { lanes[key]?.mustAnnounceRecovery = true }
   }
 
-  /// Takes the announcements of other nodes in the place of those before.
+  /// Replaces the findings of other nodes.
   /// - Parameter lifted: Lanes whose refusal another node has found to be over.
   /// - Returns: Lanes with a new alarm, in order, and since when their removals are in doubt.
-  mutating func hear(
-    _ words: [LaneWord], lifted: Set<LaneKey>, at now: Date
+  mutating func update(
+    _ findings: [LaneFinding], lifted: Set<LaneKey>, at now: Date
   ) -> [(lane: LaneKey, since: Date)] {
-    for key in lanes.keys { lanes[key]?.announcements = [] }
-    for word in words {
-      addIfNew(word.lane)
-      lanes[word.lane]?.announcements.append(word)
+    for key in lanes.keys { lanes[key]?.othersFindings = [] }
+    for finding in findings {
+      addIfNew(finding.lane)
+      lanes[finding.lane]?.othersFindings.append(finding)
     }
-    let believed = believed(words, at: now)
+    let believed = believed(findings, at: now)
     let refused = Set(believed.lazy.filter { $0.kind == .refused }.map(\.lane))
     for (key, lane) in lanes {
       let isOver = lane.isRefusedElsewhere && !refused.contains(key)
@@ -343,32 +343,183 @@ struct Lanes {
     return setAlarms(believed.filter { $0.kind == .alarm })
   }
 
-  private mutating func believed(_ words: [LaneWord], at now: Date) -> [LaneWord] {
-    words.filter { lanes[$0.lane]?.believes($0, at: now) ?? false }
+  private mutating func believed(_ findings: [LaneFinding], at now: Date) -> [LaneFinding] {
+    findings.filter { lanes[$0.lane]?.believes($0, at: now) ?? false }
   }
 
   /// Lets lanes rest as other nodes have been asked to.
-  private mutating func adopt(_ words: [LaneWord]) {
-    for word in words {
-      if lanes[word.lane]?.pool == nil { assign(word.lane, to: nil) }
-      switch word.kind {
-      case .refused: lanes[word.lane]?.adoptRefusal(word)
+  private mutating func adopt(_ findings: [LaneFinding]) {
+    for finding in findings {
+      if lanes[finding.lane]?.pool == nil { assign(finding.lane, to: nil) }
+      switch finding.kind {
+      case .refused: lanes[finding.lane]?.adoptRefusal(finding)
       case .pause:
-        if let pool = lanes[word.lane]?.pool { pools[pool]?.rest(until: word.time, isOwn: false) }
+        if let pool = lanes[finding.lane]?.pool {
+          pools[pool]?.rest(until: finding.time, isOwn: false)
+        }
       case .alarm: break
       }
     }
   }
 
-  private mutating func setAlarms(_ words: [LaneWord]) -> [(lane: LaneKey, since: Date)] {
+  private mutating func setAlarms(_ findings: [LaneFinding]) -> [(lane: LaneKey, since: Date)] {
     let before = Set(lanes.filter { $0.value.othersAlarm != nil }.keys)
     for key in before { lanes[key]?.othersAlarm = nil }
-    for word in words {
-      lanes[word.lane]?.othersAlarm = .init(
-        condemned: word.count, judged: word.judged, since: word.time)
+    for finding in findings {
+      lanes[finding.lane]?.othersAlarm = .init(
+        condemned: finding.count, judged: finding.judged, since: finding.time)
     }
     return lanes.compactMap { key, lane in
       before.contains(key) ? nil : lane.othersAlarm.map { (key, $0.since) }
     }.sorted { $0.lane < $1.lane }
+  }
+}
+
+/// The unit of a send window: gateways that share connections, or a lane by itself.
+enum PoolKey: Hashable, Sendable {
+  case shared(Int)
+  case own(LaneKey)
+}
+
+/// Counts of the answers to a part that say something about the credential as a whole.
+struct PartSigns: Equatable, Sendable {
+  /// Pushes that the service took, or refused for reasons of their own.
+  var answered = 0
+  /// Pushes that met a fault of the service (5xx) or no answer in time, or for which the service that
+  /// issues tokens had one.
+  var failed = 0
+  /// The service limits this sender.
+  var isThrottled = false
+  /// The pause that the service asks of this sender, in seconds.
+  var pause: Double?
+  /// Number of pushes at a time at the end of the part, when it was sent in steps.
+  var pace: Int?
+
+  mutating func note(_ result: PushResult) {
+    switch result.outcome {
+    case .throttled:
+      isThrottled = true
+      notePause(result)
+    case .pnsUnavailable:
+      failed += 1
+      notePause(result)
+    case let outcome where outcome.isFaultOfService: failed += 1
+    default: answered += 1
+    }
+  }
+
+  /// `Throttled` and `PnsUnavailable` speak of the sender, not of one handle: so does the pause
+  /// that they ask for (docs/protocol/push-services/README.md, section 3, rule 2).
+  private mutating func notePause(_ result: PushResult) {
+    guard result.retry == .backoff, let seconds = result.retryAfter, seconds > 0 else { return }
+    pause = max(pause ?? 0, Double(seconds))
+  }
+
+  /// One fault in a page means nothing; one in twenty does.
+  var isTroubled: Bool { isThrottled || pause != nil || failed >= 3 && failed * 20 >= answered }
+}
+
+extension NotificationOutcome {
+  /// Whether it speaks of the service or the way to it, not of the push.
+  var isFaultOfService: Bool {
+    switch self {
+    case .pnsUnreachable, .pnsServerError, .pnsUnavailable, .tokenProviderUnreachable,
+      .tokenProviderInterfaceError:
+      true
+    default: false
+    }
+  }
+}
+
+/// The send window of a credential: the number of pushes that may be under way, adapted by additive
+/// increase and multiplicative decrease.
+///
+/// The window opens to the capacity of the connections and two pages beyond, so that they never run
+/// dry. It halves when the service throttles this sender or fails, once for all parts that were under
+/// way together, and grows again by an eighth of a page for each window that went well. A window
+/// smaller than a page has pages sent in steps.
+struct DispatchPool {
+  /// The least window: enough to notice that things go well again.
+  static let least = 16
+
+  private(set) var window: Int
+  /// The largest window.
+  private(set) var ceiling: Int
+  private(set) var targets = 0
+  private(set) var restsUntil: Date?
+  /// The rest follows from this node's own answers, not from another node's.
+  private(set) var isRestOwn = false
+  /// Counts the decreases: a part is evidence only against the window it was sent under.
+  private(set) var epoch = 0
+  /// Decreases because of throttling in a row.
+  private var throttles = 0
+  private let page: Int
+
+  init(ceiling: Int, page: Int) {
+    self.ceiling = ceiling
+    self.page = page
+    window = ceiling
+  }
+
+  /// The connections carry more or less than before.
+  mutating func setCeiling(_ new: Int) {
+    guard new != ceiling else { return }
+    window = window == ceiling ? new : min(window, new)
+    ceiling = new
+  }
+
+  /// Whether so many more may be under way. A small part need not wait for a page to end.
+  func hasRoom(for count: Int) -> Bool {
+    targets + count <= window || count * 10 <= page && targets + count <= window + page
+  }
+
+  mutating func enter(_ count: Int) { targets += count }
+
+  func isResting(at now: Date) -> Bool { restsUntil.map { now < $0 } ?? false }
+
+  /// Number of pushes of a part that may be sent at once; `nil`: all.
+  var pace: Int? { window < page ? window : nil }
+
+  /// Growth of a pace after a step that went well.
+  static func step(page: Int) -> Int { max(1, page / 8) }
+
+  /// A part has its answers.
+  /// - Parameters:
+  ///   - sent: The epoch it was sent in.
+  ///   - jitter: 0 up to 1; spreads a pause that the service set no length for.
+  mutating func leave(
+    _ count: Int, sent: Int, _ signs: PartSigns, jitter: Double, at now: Date
+  ) {
+    let inFlight = targets
+    targets -= count
+    if let pause = signs.pause { rest(until: now.addingTimeInterval(pause)) }
+    if signs.isTroubled {
+      guard sent == epoch else { return }
+      epoch += 1
+      window = max(min(Self.least, ceiling), min(window, max(inFlight, page)) / 2)
+      guard signs.isThrottled else { return }
+      throttles += 1
+      if signs.pause == nil {
+        let pause = RetryPolicy.connectionPause(failures: throttles) * (1 + jitter / 2)
+        rest(until: now.addingTimeInterval(pause))
+      }
+    } else if signs.answered > 0, sent == epoch {
+      throttles = 0
+      let reached = max(window, signs.pace ?? 0)
+      window = min(ceiling, reached + max(1, Self.step(page: page) * count / reached))
+    }
+  }
+
+  mutating func endRest() {
+    restsUntil = nil
+    isRestOwn = false
+    throttles = 0
+  }
+
+  /// - Parameter isOwn: `false` when another node has reported it.
+  mutating func rest(until: Date, isOwn: Bool = true) {
+    guard restsUntil.map({ $0 < until }) ?? true else { return }
+    restsUntil = until
+    isRestOwn = isOwn
   }
 }

@@ -4,7 +4,7 @@ import NotificationHubs
 /// One platform's share of a page, ready to be delivered.
 struct PagePart: Sendable {
   let lane: LaneKey
-  /// Of the time when the page was read; the hub may have another credential when it is sent.
+  /// The lane's gateway when the page was read; the hub may have another credential when it is sent.
   private(set) var gateway: any PushGateway
   /// See ``GatewayRoute/open(_:credential:)``.
   private(set) var credential: Date
@@ -16,7 +16,7 @@ struct PagePart: Sendable {
   /// See ``TargetPage/twins``.
   var twins: [RegistrationID: [HandleTwin]] = [:]
 
-  /// - Returns: Whether it was to go another way.
+  /// - Returns: Whether it had another credential.
   mutating func redirect(to gateway: any PushGateway, credential: Date) -> Bool {
     guard credential != self.credential else { return false }
     self.gateway = gateway
@@ -24,7 +24,7 @@ struct PagePart: Sendable {
     return true
   }
 
-  /// What follows the first so many requests.
+  /// The part without its first requests.
   func dropFirst(_ count: Int) -> PagePart {
     var rest = self
     rest.batch.requests = Array(batch.requests.dropFirst(count))
@@ -53,7 +53,7 @@ struct PagePart: Sendable {
   }
 }
 
-/// A page taken apart: one batch for each push service, and the outcomes that need none.
+/// A page split by push service: one batch for each, and the outcomes of targets that need no push.
 struct PagePlan: Sendable {
   private(set) var parts: [PagePart] = []
   private(set) var outcome = PageOutcome()
@@ -130,7 +130,7 @@ struct PagePlan: Sendable {
 
 /// Goes through the targets of a page once. No allocation for a target whose message is shared.
 private struct PagePlanBuilder {
-  /// Where a template's message stands in the batch of its platform.
+  /// The message of a template in the batch of its platform.
   private enum Message {
     case unknown
     case shared(Int32)
@@ -138,7 +138,7 @@ private struct PagePlanBuilder {
     case broken(String)
   }
 
-  /// What is needed of one platform.
+  /// The facts of one platform that all its targets share.
   private struct Slot {
     let group: OutcomeGroup
     let refusal: (outcome: NotificationOutcome, reason: String)?
@@ -149,7 +149,7 @@ private struct PagePlanBuilder {
   private let page: TargetPage
   private let context: DispatchContext
   private var slots: [Slot?]
-  /// Index into `parts`; -1 for a platform without a way.
+  /// Index into `parts`; -1 for a platform without a gateway.
   private var partOfPlatform: [Int]
   var parts: [PagePart] = []
   var outcome = PageOutcome()
@@ -273,8 +273,7 @@ extension PushPlatform {
   var ordinal: Int { Int(storedCode) - 1 }
 }
 
-/// What has become of the targets of a page, or of a part of it: each has exactly one outcome or
-/// one retry.
+/// The outcomes of a page, or of a part of it: each target has exactly one outcome or one retry.
 struct PageOutcome: Sendable {
   var counts: [OutcomeKey: Int] = [:]
   var failures: [Checkpoint.Failure] = []
@@ -289,10 +288,10 @@ struct PageOutcome: Sendable {
   var superseded: [Checkpoint.Condemned] = []
   /// See ``Checkpoint/spared``.
   var spared: Set<RegistrationID> = []
-  /// Where pushes succeeded that were thought to live elsewhere.
+  /// Environments in which pushes succeeded for devices that were thought to live in the other.
   var environments: [(registration: RegistrationID, environment: PushEnvironment)] = []
 
-  /// Nothing has become of any target.
+  /// No target has an outcome or a retry.
   var isEmpty: Bool { counts.isEmpty && retries.isEmpty && settled.isEmpty }
 
   mutating func count(_ number: Int, _ outcome: NotificationOutcome, in group: OutcomeGroup) {
@@ -334,7 +333,7 @@ struct PageOutcome: Sendable {
 }
 
 extension PageOutcome {
-  /// Leaves the handles of a push service as they are, whatever it has said about them.
+  /// Keeps the handles of a push service, whatever it has answered about them.
   mutating func spare(_ platform: PushPlatform) {
     spared.formUnion(dead.lazy.filter { $0.platform == platform }.map(\.registration))
     dead.removeAll { $0.platform == platform }
@@ -343,7 +342,7 @@ extension PageOutcome {
   }
 }
 
-/// What targets counted together have in common.
+/// The common properties of targets that are counted together.
 struct OutcomeGroup: Sendable {
   let platform: PushPlatform
   let isTemplate: Bool

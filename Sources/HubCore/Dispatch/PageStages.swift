@@ -164,12 +164,12 @@ extension DispatchState {
       report(
         .deadHandlesSuspicious(
           hub: hub, platform: platform, dead: alarm.condemned, of: alarm.judged))
-      bringBack(lane, since: alarm.since)
-      announceSoon()
+      restore(lane, since: alarm.since)
+      exchangeSoon()
     case .serviceBack: report(.serviceBack(hub: hub, platform: platform))
-    case .recovered: announceSoon()
+    case .recovered: exchangeSoon()
     case .refused(let until, let reason):
-      announceSoon()
+      exchangeSoon()
       report(
         .credentialPaused(hub: hub, platform: platform, until: now.wall(at: until), reason: reason))
     case .down(let until, let reason):
@@ -308,7 +308,7 @@ extension DispatchState {
     for (platform, count) in removed.sorted(by: { $0.key.ordinal < $1.key.ordinal }) {
       let lane = LaneKey(hub: checkpoint.hub, platform: platform)
       add(.removed(count, lane))
-      if let alarm = schedule.lanes[lane]?.alarm { bringBack(lane, since: alarm.since) }
+      if let alarm = schedule.lanes[lane]?.alarm { restore(lane, since: alarm.since) }
     }
   }
 }
@@ -317,14 +317,14 @@ extension DispatchState {
 
 extension DispatchState {
   /// - Parameter since: Removals since then are in doubt.
-  mutating func bringBack(_ lane: LaneKey, since: Date) { start(.bringBack(lane, since: since)) }
+  mutating func restore(_ lane: LaneKey, since: Date) { start(.restore(lane, since: since)) }
 }
 
 extension DispatchWork {
   /// The most registrations that are brought back in one transaction.
   private static let restoreLimit = 500
 
-  func bringBack(_ lane: LaneKey, since: Date) async -> DispatchReport {
+  func restore(_ lane: LaneKey, since: Date) async -> DispatchReport {
     var count = 0
     let wave = RemovalWave(platform: lane.platform, since: since, isDoubted: true)
     while true {
@@ -332,15 +332,15 @@ extension DispatchWork {
         try await store.restoreRemoved(
           wave, hub: lane.hub, asOf: clock.now(), limit: Self.restoreLimit)
       }
-      guard case .value(let part) = answer else { return .broughtBack(lane, count) }
+      guard case .value(let part) = answer else { return .restored(lane, count) }
       count += part.restored
-      if !part.hasMore { return .broughtBack(lane, count) }
+      if !part.hasMore { return .restored(lane, count) }
     }
   }
 }
 
 extension DispatchState {
-  mutating func handleBroughtBack(_ lane: LaneKey, _ count: Int) {
+  mutating func handleRestored(_ lane: LaneKey, _ count: Int) {
     guard count > 0 else { return }
     report(.handlesRestored(hub: lane.hub, platform: lane.platform, count: count))
   }

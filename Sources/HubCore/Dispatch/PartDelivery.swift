@@ -12,7 +12,7 @@ struct PartDelivery: Sendable {
 
   /// - Parameters:
   ///   - isProbe: The first request goes ahead alone.
-  ///   - pace: How many go at once at first; `nil`: all.
+  ///   - pace: Number of pushes at once at first; `nil`: all.
   ///   - page: The size of a page; see ``DispatchPool/step(page:)``.
   ///   - holdsLeases: Whether other nodes still leave the part to this one.
   init(
@@ -27,11 +27,11 @@ struct PartDelivery: Sendable {
     self.page = page
   }
 
-  /// Delivers. When a probe or a step meets trouble, or meanwhile the notification is aborted or the
-  /// node's leases end, what follows is not sent; when it shows that the credential is refused, the
+  /// Delivers. When a probe or a step fails, or meanwhile the notification is aborted or the node's
+  /// leases end, the rest is not sent; when it shows that the credential is refused, the
   /// others share that answer.
   /// - Returns: An answer for each request that was sent or shares an answer, from the first on;
-  ///   and how many went at once in the end, `nil` when all did.
+  ///   and the number of pushes at once in the end, `nil` for all.
   func run() async -> (results: [PushResult], pace: Int?) {
     let count = part.batch.requests.count
     if pace ?? count >= count, !isProbe || count == 1 {
@@ -64,28 +64,28 @@ struct PartDelivery: Sendable {
   /// make up without reaching the device, or else the oldest token, which was there before any that
   /// somebody has made up.
   /// - Parameter results: As of ``run()``.
-  /// - Returns: What was answered, by the registration that was to be sent to.
+  /// - Returns: The answers, by the registration that was to be sent to.
   func handOver(_ results: [PushResult]) async -> [RegistrationID: Handover] {
     guard !part.twins.isEmpty, !context.isAborted, holdsLeases() else { return [:] }
     var batch = part.batch
     batch.requests = []
-    var takers: [(registration: RegistrationID, twin: HandleTwin)] = []
+    var retargeted: [(registration: RegistrationID, twin: HandleTwin)] = []
     for (index, result) in results.enumerated() where result.isAboutHandle {
       let registration = part.registrations[index]
       guard let twins = part.twins[registration],
         let twin = twins.first(where: { !part.isToken($0.handle) }) ?? twins.last
       else { continue }
       let request = part.batch.requests[index]
-      takers.append((registration, twin))
+      retargeted.append((registration, twin))
       batch.requests.append(
         PushRequest(
           id: request.id, handle: twin.handle, body: request.body,
           confirmedAt: request.confirmedAt, environment: request.environment))
     }
-    guard !takers.isEmpty else { return [:] }
+    guard !retargeted.isEmpty else { return [:] }
     var found: [RegistrationID: Handover] = [:]
-    for (taker, result) in zip(takers, await part.gateway.deliver(batch)) {
-      found[taker.registration] = Handover(twin: taker.twin, result: result)
+    for (target, result) in zip(retargeted, await part.gateway.deliver(batch)) {
+      found[target.registration] = Handover(twin: target.twin, result: result)
     }
     return found
   }
@@ -103,7 +103,7 @@ struct PartDelivery: Sendable {
   }
 }
 
-/// What was answered for a device through another of its handles.
+/// The answer for a device to a push to another of its handles.
 struct Handover: Sendable {
   let twin: HandleTwin
   let result: PushResult
@@ -124,24 +124,24 @@ extension PushResult {
   }
 }
 
-/// What the results of one part mean for its targets and for its lane.
+/// The consequences of one part's results for its targets and for its lane.
 struct PartSettlement: Sendable {
   var outcome = PageOutcome()
   var hadSuccess = false
   /// Answers that say something about a handle of the hub: that it lives, is dead or is replaced.
   var judged = 0
-  /// The push service refuses the credential itself; what it said.
+  /// The push service's answer when it refuses the credential itself.
   var refusal: PushResult?
   /// No push of the part got an answer.
   var isUnreachable = false
-  /// What the answers say about the credential as a whole.
+  /// Counts of the answers that say something about the credential as a whole.
   var signs = PartSigns()
-  /// What was not sent because what came before it met trouble.
+  /// The rest that was not sent because an earlier push failed.
   private(set) var unsent: PagePart?
-  /// What the service, or the way to it, was found to suffer from.
+  /// The last fault of the service, or of the connection to it.
   private(set) var fault: PushResult?
 
-  /// What the part was sent with.
+  /// The date of the credential that the part was sent with.
   var credential: Date { part.credential }
   /// The connections that it was sent over.
   var pool: GatewayPool? { part.gateway.pool }
@@ -297,7 +297,7 @@ struct PartSettlement: Sendable {
       attempts: tries(registration) + 1, in: group)
   }
 
-  /// How often the push was sent before.
+  /// Number of times the push was sent before.
   private func tries(_ registration: RegistrationID) -> Int { attempts?[registration] ?? 0 }
 
   /// - Returns: `false` when that would be too late.
@@ -366,12 +366,68 @@ struct PartSettlement: Sendable {
     }
   }
 
-  /// Gives every target what the push service has said to others of its lane.
+  /// Gives every target the push service's answer to others of its lane.
   mutating func refuse(_ refusal: PushResult) {
     for registration in part.registrations {
       outcome.fail(
         registration, refusal.outcome, status: refusal.status, reason: refusal.reason,
         attempts: tries(registration), in: group)
     }
+  }
+}
+
+/// When a target is tried again (docs/protocol/push-services/README.md, section 3, rules 1 and 2).
+///
+/// A pause doubles from 1 s (no connection or no reply) or 10 s (any other answer that may pass)
+/// and is drawn evenly between that and twice that, never more than 10 minutes: the jitter is as
+/// wide as the pause, so devices that failed together do not return together, and the least pause
+/// that services ask for still holds.
+enum RetryPolicy {
+  static let longest = 600.0
+
+  /// - Parameters:
+  ///   - attempts: Tries so far, from 1.
+  ///   - retryAfter: The push service's `Retry-After` in seconds: the least pause; a tenth of it
+  ///     (at most 30 s) is spread on top.
+  ///   - leastPause: As ``PushResult/leastPause``.
+  ///   - jitter: 0 up to 1, drawn by the caller.
+  /// - Returns: Seconds.
+  static func pause(
+    attempts: Int, outcome: NotificationOutcome, retryAfter: Int32?, leastPause: Int32? = nil,
+    jitter: Double
+  ) -> Double {
+    let least = least(outcome, asked: leastPause)
+    let base = least * Double(1 << min(max(attempts, 1) - 1, 10))
+    let pause = min(base, longest / 2) * (1 + jitter)
+    guard let retryAfter, retryAfter > 0 else { return pause }
+    let asked = Double(retryAfter)
+    return max(pause, asked + jitter * min(asked / 10, 30))
+  }
+
+  /// The first pause without jitter, in seconds.
+  /// - Parameter asked: As ``PushResult/leastPause``.
+  static func least(_ outcome: NotificationOutcome, asked: Int32?) -> Double {
+    switch outcome {
+    case .pnsUnreachable, .tokenProviderUnreachable: max(1, Double(asked ?? 0))
+    default: max(10, Double(asked ?? 0))
+    }
+  }
+
+  /// The rest of a credential before its next probe: one minute, doubling up to ten. In seconds.
+  /// - Parameter refusals: Refused probes in a row, the first refusal included; from 1.
+  static func credentialPause(refusals: Int) -> Double {
+    min(60 * Double(1 << min(max(refusals, 1) - 1, 4)), longest)
+  }
+
+  /// The rest of a push service that does not answer, or only with faults, before its next probe: a second, doubling up to half a minute, so that what waits is on its way within a
+  /// minute of its return.
+  /// - Parameter failures: In a row, from 1.
+  static func outagePause(failures: Int) -> Double { min(connectionPause(failures: failures), 30) }
+
+  /// The pause of a credential that the push service throttles without saying for how long: a second,
+  /// doubling up to a minute.
+  /// - Parameter failures: In a row, from 1.
+  static func connectionPause(failures: Int) -> Double {
+    min(Double(1 << min(max(failures, 1) - 1, 6)), 60)
   }
 }

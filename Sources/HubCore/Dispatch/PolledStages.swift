@@ -277,34 +277,35 @@ extension DispatchState {
 
 extension DispatchState {
   /// Something has been found out that others should hear of.
-  mutating func announceSoon() {
+  mutating func exchangeSoon() {
     if isShared { exchanges.want(at: now.steady) }
   }
 
-  mutating func exchangeAnnouncements() {
+  mutating func exchangeFindings() {
     guard exchanges.start(at: now.steady) else { return }
-    let own = schedule.lanes.findings(longerThan: PollTimer.exchangePeriod, at: now.steady)
-    start(.exchange(own, recovered: schedule.lanes.takeRecovered()))
+    let own = schedule.lanes.ownFindings(longerThan: PollTimer.exchangePeriod, at: now.steady)
+    start(.exchange(own, recovered: schedule.lanes.drainRecovered()))
   }
 }
 
 extension DispatchWork {
   /// Another look comes soon: a question that fails is not asked again.
-  func exchange(_ words: Set<LaneWord>, recovered: Set<LaneKey>) async -> DispatchReport {
-    .news(try? await store.exchange(words, recovered: recovered), recovered: recovered)
+  func exchange(_ findings: Set<LaneFinding>, recovered: Set<LaneKey>) async -> DispatchReport {
+    .exchanged(try? await store.exchange(findings, recovered: recovered), recovered: recovered)
   }
 }
 
 extension DispatchState {
-  mutating func handleNews(_ heard: LaneNews?, told: Set<LaneKey>) {
+  mutating func handleExchange(_ peers: PeerReport?, told: Set<LaneKey>) {
     exchanges.finish(at: now.steady)
-    guard let heard else { return schedule.lanes.putBack(recovered: told) }
-    add(.setNodes(heard.nodes))
-    // The node that was asked to has only told the store.
-    for id in heard.aborted { for number in jobs.numbers(of: id) { abort(number) } }
+    guard let peers else { return schedule.lanes.putBack(recovered: told) }
+    add(.setNodes(peers.nodes))
+    // The node that was asked to abort them has only marked them in the store.
+    for id in peers.aborted { for number in jobs.numbers(of: id) { abort(number) } }
     // Handles that were removed here between the alarm and this moment are in doubt as well.
-    for (lane, since) in schedule.lanes.hear(heard.words, lifted: heard.lifted, at: now.steady) {
-      bringBack(lane, since: since)
+    for (lane, since) in schedule.lanes.update(peers.findings, lifted: peers.lifted, at: now.steady)
+    {
+      restore(lane, since: since)
     }
   }
 }

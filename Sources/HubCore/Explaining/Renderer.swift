@@ -12,11 +12,11 @@ struct Renderer {
     var isShared: Bool { if case .template(_, isShared: false) = self { false } else { true } }
   }
 
-  private let book: MessageBook
+  private let messages: MessageCache
   private let properties: TemplateProperties
 
   init(_ request: NotificationRequest) {
-    book = MessageBook(request)
+    messages = MessageCache(request)
     let read = request.format == .template ? try? TemplateProperties(json: request.body) : nil
     properties = read ?? TemplateProperties([:])
   }
@@ -38,14 +38,14 @@ struct Renderer {
     _ form: Form, pushVariables: [String: String], platform: PushPlatform
   ) -> (body: PushBody, missing: [String])? {
     switch form {
-    case .native: return (book.native(platform), [])
+    case .native: return (messages.native(platform), [])
     case .broken: return nil
     case .template(let compiled, _):
       let known = Set(pushVariables.keys.map { $0.lowercased() })
       let missing = compiled.propertyNames.filter {
         properties.values[$0] == nil && !known.contains($0)
       }
-      let body = book.render(compiled, pushVariables: pushVariables, platform: platform)
+      let body = messages.render(compiled, pushVariables: pushVariables, platform: platform)
       return (body, missing)
     }
   }

@@ -67,8 +67,8 @@ package struct NodeLease: Sendable {
   private var lookedAt: Date?
   /// Claims whose reply was lost, with the time: nobody works on the parts that they took.
   private var lost: [Int64: Date] = [:]
-  /// Words about lanes that others have been told, and under which number.
-  private var told: (words: Set<LaneWord>, id: Int64) = ([], 0)
+  /// Findings about lanes that others have been told, and under which number.
+  private var told: (findings: Set<LaneFinding>, id: Int64) = ([], 0)
 
   /// Smaller differences are drift, not a step.
   private static let leastStep: TimeInterval = 1
@@ -140,10 +140,12 @@ package struct NodeLease: Sendable {
     return lost.keys.sorted()
   }
 
-  /// Words that were told under this number; none when the node has another one since.
-  package func told(as id: Int64) -> Set<LaneWord> { told.id == id ? told.words : [] }
+  /// Findings that were told under this number; none when the node has another one since.
+  package func told(as id: Int64) -> Set<LaneFinding> { told.id == id ? told.findings : [] }
 
-  package mutating func note(told words: Set<LaneWord>, as id: Int64) { told = (words, id) }
+  package mutating func note(told findings: Set<LaneFinding>, as id: Int64) {
+    told = (findings, id)
+  }
 
   // MARK: Other nodes
 

@@ -320,10 +320,12 @@ package protocol WorkStore: Sendable {
 
   /// Announces this node's findings about its lanes to other nodes, and returns theirs, and its
   /// notifications that are aborted.
-  /// - Parameter words: All of its findings; one that is missing now is withdrawn.
+  /// - Parameter findings: All of its findings; one that is missing now is withdrawn.
   /// - Parameter recovered: Lanes with whose credential a push has succeeded: all refusals are
   ///   lifted.
-  func exchange(_ words: Set<LaneWord>, recovered: Set<LaneKey>) async throws -> LaneNews
+  func exchange(
+    _ findings: Set<LaneFinding>, recovered: Set<LaneKey>
+  ) async throws -> PeerReport
 }
 
 extension WorkStore {
@@ -340,8 +342,8 @@ extension WorkStore {
 
   /// Does nothing where one process does all the work.
   package func exchange(
-    _ words: Set<LaneWord>, recovered: Set<LaneKey>
-  ) async throws -> LaneNews { LaneNews() }
+    _ findings: Set<LaneFinding>, recovered: Set<LaneKey>
+  ) async throws -> PeerReport { PeerReport() }
 
   package func waitingRetries(_ id: NotificationID, hub: Hub.ID) async throws -> Int {
     try await waitingRetries(id, part: nil, hub: hub)

@@ -202,9 +202,9 @@ final class NodeHeart: Sendable {
   var lostClaims: [Int64] { state.withLock { $0.lease.lostClaims(at: clock.steady()) } }
   func lose(claim: Int64) { state.withLock { $0.lease.lose(claim: claim, at: clock.steady()) } }
   /// See ``NodeLease/told(as:)``.
-  func told(as id: Int64) -> Set<LaneWord> { state.withLock { $0.lease.told(as: id) } }
-  func note(told words: Set<LaneWord>, as id: Int64) {
-    state.withLock { $0.lease.note(told: words, as: id) }
+  func told(as id: Int64) -> Set<LaneFinding> { state.withLock { $0.lease.told(as: id) } }
+  func note(told findings: Set<LaneFinding>, as id: Int64) {
+    state.withLock { $0.lease.note(told: findings, as: id) }
   }
 
   func setAddress(_ address: String) { state.withLock { $0.node.address = address } }

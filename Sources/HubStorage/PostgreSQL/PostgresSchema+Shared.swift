@@ -13,7 +13,7 @@ extension PostgresSchema {
       """
       CREATE TABLE schema_step (version INT PRIMARY KEY, compatible_from INT NOT NULL)
       """,
-      // A node's findings about its lanes; see `LaneWord`. Deleted with the node.
+      // A node's findings about its lanes; see `LaneFinding`. Deleted with the node.
       """
       CREATE TABLE lane_word (
         node BIGINT NOT NULL REFERENCES node ON DELETE CASCADE, hub BIGINT NOT NULL,

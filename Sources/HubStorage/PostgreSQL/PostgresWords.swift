@@ -3,24 +3,24 @@ package import HubCore
 import NotificationHubs
 import SQLDatabase
 
-/// Messages between nodes about lanes, as rows that belong to the sender.
+/// Findings of nodes about lanes, as rows that belong to the sender.
 extension PostgresHubStore {
   package func exchange(
-    _ words: Set<LaneWord>, recovered: Set<LaneKey>
-  ) async throws -> LaneNews {
-    guard let heart else { return LaneNews() }
+    _ findings: Set<LaneFinding>, recovered: Set<LaneKey>
+  ) async throws -> PeerReport {
+    guard let heart else { return PeerReport() }
     let node = heart.id
     let told = heart.told(as: node)
     // Usually there is nothing new to announce.
-    guard words != told || !recovered.isEmpty else {
+    guard findings != told || !recovered.isEmpty else {
       return try await readFreely(as: .delivery()) { try PostgresWords($0).news(for: node, told) }
     }
     let news = try await write(as: .delivery(), ifUnclear: .again) { session in
-      try PostgresWords(session).tell(words, told, as: node)
+      try PostgresWords(session).tell(findings, told, as: node)
       try PostgresWords(session).takeBack(recovered)
-      return try PostgresWords(session).news(for: node, told.intersection(words))
+      return try PostgresWords(session).news(for: node, told.intersection(findings))
     }
-    heart.note(told: words, as: node)
+    heart.note(told: findings, as: node)
     return news
   }
 }
@@ -31,13 +31,15 @@ struct PostgresWords: PostgresSubject {
 
   init(_ session: PostgresSession) { self.session = session }
 
-  fileprivate func tell(_ words: Set<LaneWord>, _ told: Set<LaneWord>, as node: Int64) throws {
-    for word in told.subtracting(words) {
+  fileprivate func tell(_ findings: Set<LaneFinding>, _ told: Set<LaneFinding>, as node: Int64)
+    throws
+  {
+    for finding in told.subtracting(findings) {
       try execute(
         "DELETE FROM lane_word WHERE node = ?1 AND hub = ?2 AND platform = ?3 AND kind = ?4", node,
-        word.lane.hub, word.lane.platform.code, Int64(word.kind.rawValue))
+        finding.lane.hub, finding.lane.platform.code, Int64(finding.kind.rawValue))
     }
-    for word in words.subtracting(told) {
+    for finding in findings.subtracting(told) {
       try execute(
         """
         INSERT INTO lane_word
@@ -46,9 +48,9 @@ struct PostgresWords: PostgresSubject {
         ON CONFLICT (node, hub, platform, kind) DO UPDATE SET credential = excluded.credential,
           time = excluded.time, count = excluded.count, judged = excluded.judged,
           reason = excluded.reason
-        """, node, word.lane.hub, word.lane.platform.code, Int64(word.kind.rawValue),
-        word.credential.milliseconds, word.time.milliseconds, Int64(word.count),
-        Int64(word.judged), word.reason?.storable)
+        """, node, finding.lane.hub, finding.lane.platform.code, Int64(finding.kind.rawValue),
+        finding.credential.milliseconds, finding.time.milliseconds, Int64(finding.count),
+        Int64(finding.judged), finding.reason?.storable)
     }
   }
 
@@ -58,14 +60,14 @@ struct PostgresWords: PostgresSubject {
     for lane in lanes {
       try execute(
         "DELETE FROM lane_word WHERE hub = ?1 AND platform = ?2 AND kind = ?3", lane.hub,
-        lane.platform.code, Int64(LaneWord.Kind.refused.rawValue))
+        lane.platform.code, Int64(LaneFinding.Kind.refused.rawValue))
     }
   }
 
-  /// - Parameter told: The messages that this node has sent before; a refusal that is missing now
+  /// - Parameter told: The findings that this node has announced before; a refusal that is missing now
   ///   is lifted.
-  fileprivate func news(for node: Int64, _ told: Set<LaneWord>) throws -> LaneNews {
-    var news = LaneNews()
+  fileprivate func news(for node: Int64, _ told: Set<LaneFinding>) throws -> PeerReport {
+    var news = PeerReport()
     news.lifted = Set(told.lazy.filter { $0.kind == .refused }.map(\.lane))
     let row = try connection.statement(
       """
@@ -74,18 +76,18 @@ struct PostgresWords: PostgresSubject {
       WHERE w.node = ?1 OR \(PostgresConnection.isAlive("n"))
       """, node)
     while try row.step() {
-      // Messages of a newer version that this one does not know are ignored.
+      // Findings of a newer version that this one does not know are ignored.
       guard let platform = try? PushPlatform(code: row.integer(2)),
-        let kind = LaneWord.Kind(rawValue: Int(row.integer(3)))
+        let kind = LaneFinding.Kind(rawValue: Int(row.integer(3)))
       else { continue }
-      let word = LaneWord(
+      let finding = LaneFinding(
         LaneKey(hub: row.integer(1), platform: platform), kind,
         credential: Date(milliseconds: row.integer(4)), time: Date(milliseconds: row.integer(5)),
         count: Int(row.integer(6)), judged: Int(row.integer(7)), reason: row.optionalText(8))
       if row.integer(0) != node {
-        news.words.append(word)
+        news.findings.append(finding)
       } else if kind == .refused {
-        news.lifted.remove(word.lane)
+        news.lifted.remove(finding.lane)
       }
     }
     news.nodes = Int(

@@ -28,7 +28,7 @@ struct DispatchRetriesTests {
     retries.start(rows(gone), of: notification, Self.lane)?.1.attempts
   }
 
-  private mutating func turn(at now: Date = now) -> RetryTurns.Turn? {
+  private mutating func turn(at now: Date = now) -> RetryRotation.Turn? {
     retries.next(at: now) { _ in 100 }
   }
 
@@ -58,7 +58,7 @@ struct DispatchRetriesTests {
     retries.recorded([1], of: 7, Self.lane)
     let again = start([1], of: 7)
     #expect(again == nil)
-    retries.finish(turn, found: 1, taken: 0, next: nil, at: Self.now)
+    retries.finish(turn, found: 1, started: 0, next: nil, at: Self.now)
     #expect(!retries.isUnderWay(7))
   }
 
@@ -71,7 +71,7 @@ struct DispatchRetriesTests {
     retries.add(8, end: Self.now + 60)
     let stale = start([1], of: 8)
     #expect(stale == nil)
-    retries.finish(turn, found: 1, taken: 0, next: Self.now, at: Self.now)
+    retries.finish(turn, found: 1, started: 0, next: Self.now, at: Self.now)
     _ = try required(self.turn(at: Self.now + 1))
     let current = start([2], of: 8)
     #expect(current == [2: 3], "the next read is of its own time")
@@ -84,15 +84,15 @@ struct DispatchRetriesTests {
     retries.add(Self.lane, due: Self.now)
     var none = turn()
     #expect(none == nil)
-    retries.finish(first, found: 1, taken: 0, next: Self.now, at: Self.now)
+    retries.finish(first, found: 1, started: 0, next: Self.now, at: Self.now)
     // It was announced meanwhile.
     let second = try required(turn())
-    retries.finish(second, found: 1, taken: 0, next: Self.now, at: Self.now)
+    retries.finish(second, found: 1, started: 0, next: Self.now, at: Self.now)
     none = turn()
     #expect(none == nil)
     #expect(retries.nextWake(after: Self.now) { _ in 100 } == Self.now + 1)
     let third = try required(turn(at: Self.now + 1))
-    retries.finish(third, found: third.asked, taken: 100, next: Self.now, at: Self.now + 1)
+    retries.finish(third, found: third.asked, started: 100, next: Self.now, at: Self.now + 1)
     let fourth = turn(at: Self.now + 1)
     #expect(fourth != nil)
   }
@@ -111,12 +111,12 @@ struct DispatchRetriesTests {
       retries.add(other, due: now)
       let next = try required(self.turn(at: now + 0.5))
       #expect(next.lane == other)
-      retries.finish(next, found: 0, taken: 0, next: nil, at: now)
+      retries.finish(next, found: 0, started: 0, next: nil, at: now)
       now += pause
       #expect(retries.nextWake(after: now - 0.1, most: { _ in 100 }) == now)
     }
     let turn = try required(self.turn(at: now))
-    retries.finish(turn, found: 1, taken: 1, next: now, at: now)
+    retries.finish(turn, found: 1, started: 1, next: now, at: now)
     #expect(self.turn(at: now + 1)?.pause == 1, "it can be read again")
   }
 
@@ -145,7 +145,7 @@ struct DispatchRetriesTests {
           #expect(next == pause)
           retries.fail(turn, at: now)
         } else {
-          retries.finish(turn, taken: 0)
+          retries.finish(turn, started: 0)
         }
       }
       #expect(retries.nextEnded(at: now, of: jobs) == nil)

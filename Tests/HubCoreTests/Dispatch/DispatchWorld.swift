@@ -155,6 +155,13 @@ struct DispatchWorld {
   }
 }
 
+extension Dispatcher {
+  /// Whether a push service refuses the credential of a lane.
+  var hasRefusals: Bool {
+    state.schedule.lanes.known.contains { state.schedule.lanes[$0]?.refusal?.answer != nil }
+  }
+}
+
 extension ManualClock {
   /// Moves the clock from one sleeper to the next for as long as the body runs and waits for an
   /// outcome. Limits of a day, as ``DispatchWorld/finished(_:by:)`` sets them, are never reached.

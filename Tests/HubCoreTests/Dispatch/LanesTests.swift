@@ -13,10 +13,10 @@ struct LanesTests {
 
   private var lane: Lane { Lane(page: 1_000, weight: 1, deadHandleShare: 0.3) }
 
-  private func word(
-    _ kind: LaneWord.Kind, _ credential: Date = Self.now
-  ) -> LaneWord {
-    LaneWord(Self.lane, kind, credential: credential, time: Self.now + 60, count: 20, judged: 30)
+  private func finding(
+    _ kind: LaneFinding.Kind, _ credential: Date = Self.now
+  ) -> LaneFinding {
+    LaneFinding(Self.lane, kind, credential: credential, time: Self.now + 60, count: 20, judged: 30)
   }
 
   @Test("another credential ends a refusal, the same one does not")
@@ -63,7 +63,7 @@ struct LanesTests {
   func believed() {
     var lanes = Lanes(limits: DispatchLimits())
     func isRefused(_ credential: Date = Self.now, after seconds: Double = 0) -> Bool {
-      _ = lanes.hear([word(.refused, credential)], lifted: [], at: Self.now + seconds)
+      _ = lanes.update([finding(.refused, credential)], lifted: [], at: Self.now + seconds)
       return lanes[Self.lane]?.refusal != nil
     }
     // Nothing has been sent yet: whose credential it is shows later.
@@ -74,7 +74,7 @@ struct LanesTests {
     lanes.settle(
       Self.lane, PartSigns(answered: 1), credential: Self.now, isShared: true, at: Self.now)
     let doubted = isRefused(after: 59)
-    _ = lanes.hear([word(.pause)], lifted: [], at: Self.now + 59)
+    _ = lanes.update([finding(.pause)], lifted: [], at: Self.now + 59)
     let pause = lanes.restsUntil(Self.lane, at: Self.now + 59)
     let late = isRefused(after: 60)
     #expect(!doubted && pause == Self.now + 60 && late)
@@ -83,12 +83,12 @@ struct LanesTests {
   @Test("another node's alarm is new once, and ends when it is not told any more")
   func alarms() {
     var lanes = Lanes(limits: DispatchLimits())
-    let new = lanes.hear([word(.alarm)], lifted: [], at: Self.now)
+    let new = lanes.update([finding(.alarm)], lifted: [], at: Self.now)
     #expect(new.map(\.lane) == [Self.lane] && new.map(\.since) == [Self.now + 60])
     #expect(lanes[Self.lane]?.alarm?.condemned == 20 && lanes[Self.lane]?.ownAlarm == nil)
-    let again = lanes.hear([word(.alarm)], lifted: [], at: Self.now)
+    let again = lanes.update([finding(.alarm)], lifted: [], at: Self.now)
     #expect(again.isEmpty)
-    _ = lanes.hear([], lifted: [], at: Self.now)
+    _ = lanes.update([], lifted: [], at: Self.now)
     #expect(lanes[Self.lane]?.alarm == nil)
   }
 
@@ -98,7 +98,7 @@ struct LanesTests {
     let new = Self.now + 9
     lanes.settle(
       Self.lane, PartSigns(answered: 1), credential: Self.now, isShared: true, at: Self.now)
-    _ = lanes.hear([word(.pause, new), word(.refused, new)], lifted: [], at: Self.now + 1)
+    _ = lanes.update([finding(.pause, new), finding(.refused, new)], lifted: [], at: Self.now + 1)
     #expect(lanes[Self.lane]?.refusal == nil)
     #expect(lanes.restsUntil(Self.lane, at: Self.now + 1) == nil)
     lanes.use(new, for: Self.lane, at: Self.now + 2)
@@ -107,7 +107,7 @@ struct LanesTests {
     )
     #expect(lanes.restsUntil(Self.lane, at: Self.now + 2) == Self.now + 60)
     #expect(lanes[LaneKey(hub: 2, platform: .apns)] == nil)
-    _ = lanes.hear([], lifted: [], at: Self.now + 3)
+    _ = lanes.update([], lifted: [], at: Self.now + 3)
     lanes.use(Self.now, for: Self.lane, at: Self.now + 3)
     lanes.use(new, for: Self.lane, at: Self.now + 3)
     #expect(lanes[Self.lane]?.refusal == nil, "it is not said any more")
@@ -115,8 +115,8 @@ struct LanesTests {
 
   @Test("the moment that a word names is the same however often it is told")
   func wholeSeconds() {
-    func time(_ kind: LaneWord.Kind, _ seconds: Double) -> Double {
-      LaneWord(Self.lane, kind, credential: Self.now, time: Self.now + seconds).time
+    func time(_ kind: LaneFinding.Kind, _ seconds: Double) -> Double {
+      LaneFinding(Self.lane, kind, credential: Self.now, time: Self.now + seconds).time
         .timeIntervalSince(Self.now)
     }
     #expect([9.4, 9.7, 10, 10.000_001, 9.999_999].allSatisfy { time(.pause, $0) == 10 })

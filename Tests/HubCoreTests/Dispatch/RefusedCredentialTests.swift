@@ -105,7 +105,7 @@ struct RefusedCredentialTests {
     let sent = try await world.send(world.native(), through: dispatcher)
     await gateway.arrived(batches: 1)
     gateway.release()
-    while await !dispatcher.lanes.hasRefusals { try await Task.sleep(for: .milliseconds(1)) }
+    while await !dispatcher.hasRefusals { try await Task.sleep(for: .milliseconds(1)) }
     service.accept()
     let record = try await world.runningClock(for: dispatcher) {
       try await world.finished(sent, by: dispatcher)
@@ -282,6 +282,6 @@ struct RefusedCredentialTests {
     _ = try await world.finished(first, by: dispatcher)
     let record = try await world.finished(second, by: dispatcher)
     #expect(DispatchWorld.outcomes(record) == [.success: 1])
-    #expect(await !dispatcher.lanes.hasRefusals)
+    #expect(await !dispatcher.hasRefusals)
   }
 }

@@ -13,16 +13,16 @@ struct RetryFairnessTests {
     LaneKey(hub: hub, platform: platform)
   }
 
-  private func turns(_ hubs: ClosedRange<Hub.ID>, targets: Int) -> RetryTurns {
+  private func turns(_ hubs: ClosedRange<Hub.ID>, targets: Int) -> RetryRotation {
     var limits = DispatchLimits()
     limits.retryTargets = targets
-    var turns = RetryTurns(limits: limits)
+    var turns = RetryRotation(limits: limits)
     for hub in hubs { turns.add(Self.lane(hub), due: Self.now) }
     return turns
   }
 
   /// Starts what may be started while every lane has more that is due and nothing ends.
-  private func fill(_ turns: inout RetryTurns) -> [Hub.ID: Int] {
+  private func fill(_ turns: inout RetryRotation) -> [Hub.ID: Int] {
     var held: [Hub.ID: Int] = [:]
     while let turn = turns.next(at: Self.now) {
       let count = turn.asked - held[turn.lane.hub, default: 0]
@@ -44,7 +44,7 @@ struct RetryFairnessTests {
     for hub in 4...40 as ClosedRange<Hub.ID> {
       turns.add(Self.lane(hub), due: Self.now)
       let count = fill(&turns)[hub] ?? 0
-      #expect(count >= RetryTurns.least, "\(hub)")
+      #expect(count >= RetryRotation.least, "\(hub)")
     }
   }
 
@@ -70,7 +70,7 @@ struct RetryFairnessTests {
 
   @Test("what is not due yet waits for its time")
   func early() {
-    var turns = RetryTurns(limits: DispatchLimits())
+    var turns = RetryRotation(limits: DispatchLimits())
     let due = Self.now.addingTimeInterval(10)
     turns.add(Self.lane(1), due: due)
     turns.add(Self.lane(1), due: due.addingTimeInterval(5))

@@ -276,7 +276,7 @@ struct NodeLeaseTests {
   @Test("what was told of lanes counts under the number that it was told with")
   mutating func told() {
     let lane = LaneKey(hub: 1, platform: .apns)
-    let words: Set = [LaneWord(lane, .refused, credential: Self.start, time: Self.start)]
+    let words: Set = [LaneFinding(lane, .refused, credential: Self.start, time: Self.start)]
     #expect(lease.told(as: 1).isEmpty)
     lease.note(told: words, as: 1)
     #expect(lease.told(as: 1) == words)

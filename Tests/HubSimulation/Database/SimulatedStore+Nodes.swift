@@ -14,7 +14,7 @@ package struct NodeRow: NumberedRow {
   /// The last one, by the database's clock.
   package var heartbeat: Date
   /// The announcements about lanes that other nodes read.
-  package var words: [LaneWord] = []
+  package var findings: [LaneFinding] = []
 }
 
 /// The process as a node; see ``NodeLease``. Its owner calls ``beat()`` five times in a lease.
@@ -110,27 +110,29 @@ extension SimulatedStore {
       }, sleep: machine.sleep)
   }
 
-  package func exchange(_ words: Set<LaneWord>, recovered: Set<LaneKey>) async throws -> LaneNews {
-    guard let node = owner else { return LaneNews() }
+  package func exchange(
+    _ findings: Set<LaneFinding>, recovered: Set<LaneKey>
+  ) async throws -> PeerReport {
+    guard let node = owner else { return PeerReport() }
     let told = process.withLock { $0.lease?.told(as: node) ?? [] }
     // Most of the time there is nothing new to tell.
-    guard words != told || !recovered.isEmpty else {
+    guard findings != told || !recovered.isEmpty else {
       return try await read { $0.news(for: node, told) }
     }
     let news = try await write(ifUnclear: .again) { state in
       // A number that the database has forgotten cannot tell anything.
-      guard state.nodes[number: node] != nil || words.isSubset(of: told) else {
+      guard state.nodes[number: node] != nil || findings.isSubset(of: told) else {
         throw StoreError.engine(code: 0, message: "no such node")
       }
-      state.tell(words, told, as: node)
+      state.tell(findings, told, as: node)
       for row in state.nodes {
         state.nodes.change(row.number) { row in
-          row.words.removeAll { $0.kind == .refused && recovered.contains($0.lane) }
+          row.findings.removeAll { $0.kind == .refused && recovered.contains($0.lane) }
         }
       }
-      return state.news(for: node, told.intersection(words))
+      return state.news(for: node, told.intersection(findings))
     }
-    process.withLock { $0.lease?.note(told: words, as: node) }
+    process.withLock { $0.lease?.note(told: findings, as: node) }
     return news
   }
 }
@@ -167,27 +169,29 @@ extension SimulatedDatabase.State {
     }
   }
 
-  fileprivate mutating func tell(_ words: Set<LaneWord>, _ told: Set<LaneWord>, as node: Int64) {
+  fileprivate mutating func tell(
+    _ findings: Set<LaneFinding>, _ told: Set<LaneFinding>, as node: Int64
+  ) {
     nodes.change(node) { row in
-      let changed = told.symmetricDifference(words)
-      row.words.removeAll { word in
-        changed.contains { $0.lane == word.lane && $0.kind == word.kind }
+      let changed = told.symmetricDifference(findings)
+      row.findings.removeAll { finding in
+        changed.contains { $0.lane == finding.lane && $0.kind == finding.kind }
       }
-      row.words += words.subtracting(told)
-      row.words.sort { $0.order < $1.order }
+      row.findings += findings.subtracting(told)
+      row.findings.sort { $0.order < $1.order }
     }
   }
 
   /// - Parameter told: What this node has told before; a refusal that is not there any more is
   ///   lifted.
-  fileprivate func news(for node: Int64, _ told: Set<LaneWord>) -> LaneNews {
-    var news = LaneNews()
+  fileprivate func news(for node: Int64, _ told: Set<LaneFinding>) -> PeerReport {
+    var news = PeerReport()
     news.lifted = Set(told.lazy.filter { $0.kind == .refused }.map(\.lane))
-    for word in nodes[number: node]?.words ?? [] where word.kind == .refused {
-      news.lifted.remove(word.lane)
+    for finding in nodes[number: node]?.findings ?? [] where finding.kind == .refused {
+      news.lifted.remove(finding.lane)
     }
     let living = nodes.filter { !$0.isDead }
-    news.words = living.filter { $0.number != node }.flatMap(\.words)
+    news.findings = living.filter { $0.number != node }.flatMap(\.findings)
     news.nodes = living.count
     news.aborted = notifications.active { row in
       row.record.abortedAt != nil && row.record.endedAt == nil
@@ -197,7 +201,7 @@ extension SimulatedDatabase.State {
   }
 }
 
-extension LaneWord {
+extension LaneFinding {
   fileprivate var order: (Hub.ID, Int64, Int) {
     (lane.hub, lane.platform.storedCode, kind.rawValue)
   }

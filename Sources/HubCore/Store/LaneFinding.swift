@@ -1,33 +1,31 @@
 package import Foundation
 import Synchronization
 
-/// What a node has learnt of a lane that others, which share the work, need not find out by
-/// themselves.
-///
-/// That a push service cannot be reached is not among them: the fault may be the node's own
+/// A node's finding about a lane that other nodes, which share the work, need not find out by
+/// themselves. An unreachable push service is not one of them: the fault may be in the node's own
 /// network.
-package struct LaneWord: Hashable, Sendable {
+package struct LaneFinding: Hashable, Sendable {
   package enum Kind: Int, CaseIterable, Sendable {
-    /// The push service does not accept the credential. It is told until a push succeeds.
+    /// The push service does not accept the credential. It is announced until a push succeeds.
     case refused = 1
     /// The push service has asked this sender for a pause.
     case pause = 2
-    /// So many handles are called dead that none is removed.
+    /// The removal of handles has stopped, because too many were reported dead.
     case alarm = 3
   }
 
   package let lane: LaneKey
   package let kind: Kind
-  /// The ``PushCredential/modifiedAt`` of the credential that it was said to.
+  /// The ``PushCredential/modifiedAt`` of the credential in question.
   package let credential: Date
-  /// Until when nothing is sent, by ``HubClock/steady``, which the nodes share; of an alarm, since
-  /// which time of day what was removed is in doubt. In whole seconds.
+  /// Until when nothing is sent, by ``HubClock/steady``, which the nodes share; of an alarm, the
+  /// time of day since which removals are in doubt. In whole seconds.
   package let time: Date
-  /// Refusals in a row; of an alarm, how many of the last answers called a handle dead.
+  /// Refusals in a row; of an alarm, the number of the last answers that called a handle dead.
   package let count: Int
-  /// Of an alarm, how many answers those were; else 0.
+  /// Of an alarm, the number of those answers; else 0.
   package let judged: Int
-  /// What the push service has said to the credential.
+  /// The push service's answer to the credential.
   package let reason: String?
 
   package init(
@@ -47,30 +45,30 @@ package struct LaneWord: Hashable, Sendable {
   }
 }
 
-/// What a node hears from the others.
-package struct LaneNews: Sendable {
-  /// What other living nodes say.
-  package var words: [LaneWord]
+/// The answer to an exchange: what other nodes have found.
+package struct PeerReport: Sendable {
+  /// Findings of other living nodes.
+  package var findings: [LaneFinding]
   /// Lanes whose refusal this node has told, and with whose credential another has succeeded since.
   package var lifted: Set<LaneKey>
-  /// How many nodes live, this one included.
+  /// Number of living nodes, this one included.
   package var nodes: Int
   /// Notifications that this node has work of, and that were aborted, here or on another node.
   package var aborted: [NotificationID]
 
   package init(
-    words: [LaneWord] = [], lifted: Set<LaneKey> = [], nodes: Int = 1,
+    findings: [LaneFinding] = [], lifted: Set<LaneKey> = [], nodes: Int = 1,
     aborted: [NotificationID] = []
   ) {
-    self.words = words
+    self.findings = findings
     self.lifted = lifted
     self.nodes = nodes
     self.aborted = aborted
   }
 }
 
-/// Among how many nodes a rate is divided that is meant for all of them. Between two heartbeats of
-/// a node that comes or goes it is the number before.
+/// Number of nodes among which a rate for all of them is divided. Until the heartbeat that shows a
+/// node that came or went it is the number before.
 package final class NodeCount: Sendable {
   private let count = Atomic(1)
 

@@ -2,16 +2,16 @@ import Foundation
 import NotificationHubs
 import Synchronization
 
-/// Where the pushes of a lane go.
+/// The gateway of a lane, or the reason why there is none.
 enum GatewayRoute: Sendable {
   /// - Parameter credential: When the credential was last changed; a new one ends a lane's rest.
   case open(any PushGateway, credential: Date)
-  /// There is no way; every target has this outcome.
+  /// There is none; every target has this outcome.
   case refused(NotificationOutcome, reason: String)
 }
 
-/// Finds each lane's gateway, and keeps what it has found until the store says that hubs or
-/// credentials may have changed.
+/// Finds each lane's gateway, and remembers it until the store says that hubs or credentials may
+/// have changed.
 final class GatewayRoutes: Sendable {
   private struct State {
     var version: Int?
@@ -31,15 +31,15 @@ final class GatewayRoutes: Sendable {
     self.migratesGCM = migratesGCM
   }
 
-  /// Drops what is known when it may have changed; to be called once a page, and each second while
+  /// Forgets the gateways when they may have changed; to be called once a page, and each second while
   /// notifications wait behind a refused credential.
-  /// - Throws: What the store throws.
+  /// - Throws: The store's errors.
   func refresh() async throws {
     let version = try await store.directoryVersion()
     state.withLock { if $0.version != version { $0 = State(version: version) } }
   }
 
-  /// - Throws: What the store throws; a credential that cannot work is a refusal.
+  /// - Throws: The store's errors; a credential that cannot work is a refusal.
   func route(_ lane: LaneKey) async throws -> GatewayRoute {
     let (version, known) = state.withLock { ($0.version, $0.routes[lane]) }
     if let known { return known }

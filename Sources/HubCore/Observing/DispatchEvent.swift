@@ -1,28 +1,28 @@
 package import Foundation
 package import NotificationHubs
 
-/// What an operator should know; goes to the log. Without handles, payloads and secrets.
+/// An event that an operator should know of; goes to the log. Without handles, payloads and secrets.
 package enum DispatchEvent: Sendable, CustomStringConvertible {
   /// So large a share of the latest answers calls handles dead that the credential or the push
   /// service is more likely at fault than they: removal has stopped
   /// (docs/protocol/push-services/README.md, section 3, rule 4).
   case deadHandlesSuspicious(hub: Hub.ID, platform: PushPlatform, dead: Int, of: Int)
-  /// What had been removed shortly before that is back.
+  /// Registrations that had been removed shortly before that are back.
   case handlesRestored(hub: Hub.ID, platform: PushPlatform, count: Int)
   /// The push service does not accept the credential; sending goes on with a probe later.
   case credentialPaused(hub: Hub.ID, platform: PushPlatform, until: Date, reason: String?)
   /// The push service does not answer, or only with faults, and not for the first time; sending
   /// goes on with a probe now and then. Told every ten minutes while it lasts.
   case serviceDown(hub: Hub.ID, platform: PushPlatform, until: Date, reason: String?)
-  /// A push service of which ``serviceDown`` was told takes pushes again.
+  /// A push service that ``serviceDown`` was reported of accepts pushes again.
   case serviceBack(hub: Hub.ID, platform: PushPlatform)
   /// A stored registration that cannot be read: of a notification it has its outcome, and the
   /// others go on; a list leaves it out.
   case unreadableTarget(hub: Hub.ID, NotificationID?, registration: RegistrationID, reason: String)
   /// A stored notification that cannot be read; it stays as it is, and the others go on.
   case unreadableNotification(UnreadableNotification)
-  /// A notification has its final state; what this process has seen to, by outcome, and how long
-  /// it took, in seconds.
+  /// A notification has its final state; the number of devices that this process has processed, by
+  /// outcome, and the time that it took, in seconds.
   case finished(
     hub: Hub.ID, NotificationID, state: NotificationState, counts: [NotificationOutcome: Int],
     seconds: Double)
@@ -69,13 +69,13 @@ package enum DispatchEvent: Sendable, CustomStringConvertible {
   }
 }
 
-/// What the dispatcher holds at this moment.
+/// The notifications, targets and lanes of the dispatcher at this moment.
 package struct DispatchStatus: Sendable {
-  /// One hub's way to one push service.
+  /// The delivery queue from one hub to one push service.
   package struct Lane: Sendable {
     package let hub: Hub.ID
     package let platform: PushPlatform
-    /// Targets in memory whose turn has not come.
+    /// Targets in memory that are not under way.
     package let waiting: Int
     package let inFlight: Int
     /// `nil` while it does not rest.
@@ -84,9 +84,9 @@ package struct DispatchStatus: Sendable {
     package let isRefused: Bool
     /// The push service does not answer, or only with faults.
     package let isDown: Bool
-    /// What the push service said to the credential, or why it counts as down.
+    /// The push service's answer to the credential, or the reason why it counts as down.
     package let reason: String?
-    /// So many handles were refused as dead that none is removed any more.
+    /// The removal of handles has stopped, because too many were reported dead.
     package let isAlarmed: Bool
   }
 
