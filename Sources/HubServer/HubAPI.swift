@@ -19,6 +19,8 @@ package struct HubAPI: HTTPHandler {
   let observer: HubObserver?
   /// The sign-in of operators; `nil` disables cookies.
   let signIn: OperatorSignIn?
+  /// The caller whose requests need no token; set only by ``respond(to:as:)``, for one request.
+  private(set) var owner: HubOwner?
 
   package init(
     service: HubService, configuration: HubAPIConfiguration = HubAPIConfiguration(),
@@ -32,6 +34,18 @@ package struct HubAPI: HTTPHandler {
 
   package func respond(to request: HTTPRequest) async -> HTTPResponse {
     if let page = openPage(request) { return page }
+    return await answer(to: request)
+  }
+
+  /// Answers a request of this process, without a token. No listener can reach this: it knows only
+  /// ``respond(to:)``, and nothing in a request selects this method.
+  package func respond(to request: HTTPRequest, as owner: HubOwner) async -> HTTPResponse {
+    var api = self
+    api.owner = owner
+    return await api.answer(to: request)
+  }
+
+  private func answer(to request: HTTPRequest) async -> HTTPResponse {
     let start = ContinuousClock.now
     let replies = replies(to: request)
     var note = RequestNote()
@@ -117,6 +131,19 @@ package struct HubAPI: HTTPHandler {
       configuration: configuration,
       trackingID: TrackingID(from: request.headers[WireName.trackingID]), now: service.clock.now,
       isSecure: request.isSecure)
+  }
+}
+
+/// A user who can open the store and therefore has all rights in all hubs, without a key.
+package struct HubOwner: Sendable {
+  package let caller: Caller
+  /// Called with the reason if the activity log could not be written; the action itself is done.
+  package let unlogged: @Sendable (HubFailure) -> Void
+
+  /// - Parameter name: The name of the user, without a prefix.
+  package init(commandLine name: String, unlogged: @escaping @Sendable (HubFailure) -> Void) {
+    caller = Caller(name: "command-line/\(name)", via: .commandLine, rights: .all)
+    self.unlogged = unlogged
   }
 }
 

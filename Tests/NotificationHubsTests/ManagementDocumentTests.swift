@@ -73,13 +73,20 @@ struct ManagementDocumentTests {
       dailyOperations: 1, dailyMaxActiveDevices: 2, dailyMaxActiveRegistrations: 3,
       dailyAPICalls: 4))
 
+  /// The same as a hub replies it.
+  static var stored: HubDescription {
+    var hub = full
+    (hub.createdTime, hub.updatedTime) = (time, time)
+    return hub
+  }
+
   @Test("a hub with everything survives; its members stand in order")
   func fullHub() throws {
     let text = Self.full.entryXML(
       address: AtomAddress("https://h/hub1?api-version=2020-06"), namespace: "h",
       published: Self.time,
       updated: Self.time)
-    #expect(try HubDescription.decode(text.utf8, name: "x") == Self.full)
+    #expect(try HubDescription.decode(text.utf8, name: "x") == Self.stored)
     let content = try #require(text.between("<content type=\"application/xml\">", "</content>"))
     let places = [
       "<ApnsCredential>", "<RegistrationTtl>", "<WnsCredential>", "<AuthorizationRules>",
@@ -97,7 +104,7 @@ struct ManagementDocumentTests {
       [(Self.full, Self.time, Self.time)],
       address: AtomAddress("https://h/$Resources/NotificationHubs/?$skip=0"), namespace: "h",
       now: Self.time)
-    #expect(try HubListing.decode(list.utf8) == [Self.full])
+    #expect(try HubListing.decode(list.utf8) == [Self.stored])
     #expect(list.contains("<id>https://h/hub1?$skip=0</id>"))
   }
 

@@ -9,31 +9,6 @@ import SQLDatabase
 import SecurePushBackend
 import Wire
 
-/// Hands a client's requests to a server's handler, without a socket.
-struct InProcessTransport: HTTPTransport {
-  let handler: any HTTPHandler
-
-  func send(_ request: TransportRequest) async throws -> TransportReply {
-    let url = request.url.absoluteString
-    let start = url.range(of: "://").map { $0.upperBound } ?? url.startIndex
-    let path = url[start...].firstIndex(of: "/").map { String(url[$0...]) } ?? "/"
-    var headers = HTTPHeaders()
-    headers["Host"] = request.url.host()
-    for (name, value) in request.headers { headers[name] = value }
-    let response = await handler.respond(
-      to: HTTPRequest(
-        method: HTTPMethod(rawValue: request.method), target: HTTPTarget(path), headers: headers,
-        body: Array(request.body ?? Data())))
-    var fields: [String: String] = [:]
-    for (name, value) in response.headers { fields[name] = value }
-    guard case .bytes(let bytes) = response.body else {
-      return TransportReply(status: response.status.rawValue, headers: fields)
-    }
-    return TransportReply(
-      status: response.status.rawValue, headers: fields, body: Data(bytes))
-  }
-}
-
 /// A hub that nobody reaches.
 struct UnreachableTransport: HTTPTransport {
   func send(_ request: TransportRequest) async throws -> TransportReply {

@@ -1,6 +1,7 @@
 import Authentication
 import Foundation
 import HTTPServer
+import HubServer
 import HubTesting
 import NotificationHubs
 import SecurePush

@@ -38,6 +38,7 @@ extension HubAPI {
     do {
       try await service.keep(activity, status: response.status.rawValue)
     } catch {
+      owner?.unlogged(error)
       let line = activity.entry(status: response.status.rawValue).line
       observer?.log(
         .warning, "activity.lost", error.message ?? "the store refused",

@@ -223,15 +223,29 @@ extension HubAPI {
   ) async throws(HubFailure) -> HubCall {
     let name = parameters["hub"] ?? ""
     let access = terms.access
-    if let signedIn = try await operatorOf(request) {
-      note.isKnown = true
-      let admission = try await admit(signedIn, to: name)
-      note.activity = terms.change.map {
+    func activity(_ admission: Admission) -> ActivityNote? {
+      terms.change.map {
         ActivityNote(
           $0, of: terms.hidesObject ? nil : parameters["id"], hub: admission.hub.id,
           named: admission.hub.name,
           by: admission.caller, from: request.remoteAddress, at: service.clock.now())
       }
+    }
+    if let owner {
+      note.isKnown = true
+      let admission = Admission(hub: try await service.hub(named: name), caller: owner.caller)
+      // As with a key, what devices write is not logged.
+      if access != .listen { note.activity = activity(admission) }
+      // The owner of a disabled hub may look at it.
+      if terms.change != nil { try admission.require(.manage) }
+      return HubCall(
+        admission: admission, id: parameters["id"], request: request, replies: replies,
+        activity: note.activity)
+    }
+    if let signedIn = try await operatorOf(request) {
+      note.isKnown = true
+      let admission = try await admit(signedIn, to: name)
+      note.activity = activity(admission)
       try signedIn.require(terms.role, in: name, confirmed: terms.wantsConfirmation)
       try admission.require(.manage)
       return HubCall(
@@ -262,11 +276,8 @@ extension HubAPI {
     note.isKnown = true
     // Device operations are not logged, whichever key they use: an app's backend registers
     // thousands. Refusals of a device's key are not logged either.
-    if let change = terms.change, access != .listen, admission.caller.rights != .listen {
-      note.activity = ActivityNote(
-        change, of: terms.hidesObject ? nil : parameters["id"], hub: admission.hub.id,
-        named: admission.hub.name,
-        by: admission.caller, from: request.remoteAddress, at: service.clock.now())
+    if access != .listen, admission.caller.rights != .listen {
+      note.activity = activity(admission)
     }
     try admission.require(right)
     return HubCall(
@@ -315,6 +326,12 @@ extension HubAPI {
         from: request.remoteAddress,
         at: service.clock.now())
     }
+    if let owner {
+      note.isKnown = true
+      let hub = access == .namespace ? nil : try await hubIfThere(name)
+      log(hub, owner.caller, &note)
+      return ManagementCall(request: request, replies: replies, name: name, exists: hub != nil)
+    }
     if let signedIn = try await operatorOf(request) {
       note.isKnown = true
       let hub = access == .namespace ? nil : try await hubIfThere(name)
@@ -361,6 +378,7 @@ extension HubAPI {
   ///
   /// Such a path does not show where the hub's name ends, so every prefix of it is tried.
   func requireToken(of request: HTTPRequest) async throws(HubFailure) {
+    if owner != nil { return }
     let header = request.headers[WireName.authorization]
     let host = request.headers["Host"]
     let path = request.target.description

@@ -56,7 +56,7 @@ public struct NotificationHubClient: Sendable {
 /// for try await registration in client.registrations(tag: "news") { … }
 /// ```
 public struct PagedList<Element: Sendable>: AsyncSequence, Sendable {
-  typealias Page = (elements: [Element], continuation: String?)
+  package typealias Page = (elements: [Element], continuation: String?)
   private let items: [URLQueryItem]
   private let load: @Sendable ([URLQueryItem]) async throws -> Page
 
@@ -68,6 +68,17 @@ public struct PagedList<Element: Sendable>: AsyncSequence, Sendable {
   ) {
     self.items = items
     self.load = load
+  }
+
+  /// Loads one page.
+  /// - Parameter token: The continuation of the page before it; `nil` for the first page.
+  package func page(after token: String?) async throws -> Page {
+    var items = items
+    if let token {
+      items.append(URLQueryItem(name: WireName.continuationParameter, value: token))
+    }
+    let (elements, continuation) = try await load(items)
+    return (elements, continuation?.isEmpty == true ? nil : continuation)
   }
 
   /// Reads the elements one by one.
@@ -84,18 +95,14 @@ public struct PagedList<Element: Sendable>: AsyncSequence, Sendable {
     public mutating func next() async throws -> Element? {
       while page.isEmpty {
         if isLast { return nil }
-        var items = list.items
-        if let token {
-          items.append(URLQueryItem(name: WireName.continuationParameter, value: token))
-        }
-        let (elements, continuation) = try await list.load(items)
+        let (elements, continuation) = try await list.page(after: token)
         page = elements[...]
         guard continuation == nil || continuation != token else {
           throw NotificationHubError(
             kind: .unexpectedReply, detail: "the list goes on with the page that it just had")
         }
         token = continuation
-        isLast = continuation == nil || continuation?.isEmpty == true
+        isLast = continuation == nil
       }
       return page.popFirst()
     }

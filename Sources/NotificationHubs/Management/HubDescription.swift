@@ -47,6 +47,10 @@ public struct HubDescription: Hashable, Sendable {
   public var userMetadata: String?
   /// The usage; `nil` if the hub does not report it.
   public var usage: Usage?
+  /// The time of creation; set by the hub, except in its reply to an update.
+  public var createdTime: Date?
+  /// The time of the last change; set by the hub.
+  public var updatedTime: Date?
 
   /// Creates a description.
   public init(
@@ -206,7 +210,16 @@ extension HubDescription {
     guard let root = XMLNode.parse(document) else { throw Registration.invalidDescription }
     if root.name == "feed" { return nil }
     guard let payload = AtomReader.payload(root) else { throw Registration.invalidDescription }
-    return try HubDescription(payload, name: root.word("title") ?? name)
+    return try HubDescription(payload, of: root, name: name)
+  }
+
+  /// The description in an entry of a reply.
+  fileprivate init(
+    _ payload: XMLNode, of entry: XMLNode, name: String
+  ) throws(WireFormatError) {
+    try self.init(payload, name: entry.word("title") ?? name)
+    createdTime = AtomReader.date(entry.word("published"))
+    updatedTime = AtomReader.date(entry.word("updated"))
   }
 
   fileprivate init(_ node: XMLNode, name: String) throws(WireFormatError) {
@@ -311,7 +324,7 @@ package enum HubListing {
     var hubs: [HubDescription] = []
     for entry in entries {
       guard let payload = AtomReader.payload(entry) else { throw Registration.invalidDescription }
-      hubs.append(try HubDescription(payload, name: entry.word("title") ?? ""))
+      hubs.append(try HubDescription(payload, of: entry, name: ""))
     }
     return hubs
   }
