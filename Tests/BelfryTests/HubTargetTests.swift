@@ -163,9 +163,14 @@ extension CommandLineSuite {
       #expect(made.code == 0, "\(made.errors)")
       let list = try await place.run("hub", "list")
       #expect(list.output.contains("shop") && list.errors.contains("from ./belfry-data"))
+      for words in [["audience", "count"], ["registration", "list"]] {
+        let seen = try await BelfryProcess.run(
+          words, environment: place.environment, in: place.here.path)
+        #expect(seen.code == 0 && seen.errors.contains("hubs at \(place.here.path)/belfry-data"))
+      }
       for words in [
-        ["send", "--template", "message=x", "--broadcast"], ["audience", "count"], ["phone"],
-        ["export", "devices.txt"], ["registration", "list"],
+        ["send", "--template", "message=x", "--broadcast"], ["phone"], ["export", "devices.txt"],
+        ["notification", "cancel", "id"], ["notification", "show", "id", "--wait"],
       ] {
         let seen = try await BelfryProcess.run(
           words, environment: place.environment, in: place.here.path)
@@ -201,8 +206,13 @@ extension CommandLineSuite {
         "Endpoint=sb://127.0.0.1:1/;SharedAccessKeyName=a;SharedAccessKey=b"
       let sent = try await place.run("send", "--template", "message=x", "--broadcast")
       #expect(sent.code == 64 && sent.errors.contains("BELFRY_CONNECTION_STRING names"))
+      let policies = try await place.run("policy", "list")
+      #expect(
+        policies.code == 64 && policies.errors.contains("Pass --data DIR"), "\(policies.errors)")
       let hubs = try await place.run("hub", "list")
-      #expect(hubs.code == 64 && hubs.errors.contains("Pass --data DIR"), "\(hubs.errors)")
+      #expect(hubs.code == 69 && hubs.errors.contains("cannot reach the hub"), "\(hubs.errors)")
+      let deleted = try await place.run("hub", "delete", "shop", "--yes")
+      #expect(deleted.code == 64 && deleted.errors.contains("BELFRY_CONNECTION_STRING names"))
     }
 
     @Test("the end of one `belfry up` leaves the other to be found, with its own emulator")

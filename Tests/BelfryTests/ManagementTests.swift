@@ -8,6 +8,10 @@ extension CommandLineSuite {
   struct ManagementTests {
     /// Runs a command that must succeed and returns its output.
     private func run(_ words: String..., data: String) async throws -> String {
+      try await run(words, data: data)
+    }
+
+    private func run(_ words: [String], data: String) async throws -> String {
       let (code, output, errors) = try await BelfryProcess.run(words + ["--data", data])
       #expect(code == 0, "\(words): \(errors)")
       return output
@@ -59,8 +63,8 @@ extension CommandLineSuite {
       _ = try await run("send", "--broadcast", "--template", "message=hi", data: scratch.path)
       let log = try await run("activity", "--json", data: scratch.path)
       let lines = try ActivityList.decode(Array(log.utf8))
-      #expect(lines.map(\.action) == ["send", "rotateKey", "createHub"])
-      #expect(lines.map(\.status) == [201, 200, 200])
+      #expect(lines.map(\.action) == ["send", "createHub", "rotateKey", "createHub"])
+      #expect(lines.map(\.status) == [201, 409, 200, 201])
       #expect(lines.first?.actor == "policy/DefaultFullSharedAccessSignature")
       #expect(lines.first?.address == "127.0.0.1")
       #expect(lines.last?.actor == "command-line/\(NSUserName())")
@@ -126,6 +130,119 @@ extension CommandLineSuite {
         #expect(code == 64)
         #expect(errors.contains("belfry hub update --help"))
       }
+    }
+
+    @Test("hubs are managed over HTTP as on a data directory, by who has the right key")
+    func overHTTP() async throws {
+      let scratch = try Scratch()
+      _ = try await run("hub", "create", "news", data: scratch.path)
+      let server = try BelfryProcess(["serve", "--data", scratch.path, "--port", "0"])
+      _ = try await server.note { $0.contains("serves http://") }
+      func connection(_ words: String...) async throws -> String {
+        try await run(["sas", "--connection-string", "--hub", "news"] + words, data: scratch.path)
+          .trimmingCharacters(in: .newlines)
+      }
+      func ask(_ words: String..., key: String) async throws -> (Int32, String, String) {
+        try await BelfryProcess.run(words + ["--connection", key])
+      }
+      let root = try await connection("--policy", "RootManageSharedAccessKey")
+      let full = try await connection()
+      let listen = try await connection("--policy", "DefaultListenSharedAccessSignature")
+
+      let made = try await ask("hub", "create", "shop", "--ttl", "90d", key: root)
+      #expect(made.0 == 0 && made.1 == "created hub shop\n", "\(made)")
+      let again = try await ask("hub", "create", "shop", key: root)
+      #expect(again.0 == 1 && again.2.contains("a hub named 'shop' exists already"), "\(again)")
+      for words in [["hub", "list"], ["hub", "list", "--json"], ["hub", "show", "shop"]] {
+        let here = try await run(words, data: scratch.path)
+        let there = try await BelfryProcess.run(words + ["--connection", root])
+        #expect(there.0 == 0 && there.1 == here, "\(words): \(there)")
+      }
+      #expect(try await ask("hub", "show", "news", key: full).0 == 0)
+      for refused in [
+        try await ask("hub", "list", key: full), try await ask("hub", "create", "x", key: full),
+        try await ask("hub", "show", "news", key: listen),
+        try await ask("hub", "delete", "shop", "--yes", key: full),
+        try await ask("credential", "list", "--hub", "news", key: listen),
+      ] {
+        #expect(refused.0 == 1 && refused.2.contains("the hub refused"), "\(refused)")
+      }
+      let unknown = try await ask("hub", "show", "sho", key: root)
+      #expect(unknown.0 == 1 && unknown.2.contains("there are: news, shop"), "\(unknown)")
+      let none = try await ask("credential", "probe", "apns", "--hub", "news", key: full)
+      #expect(none.0 == 1 && none.2.contains("hub news has no credential for apns"), "\(none)")
+      let setting = try await ask(
+        "credential", "probe", "apns", "--hub", "news", "--service-hosts", "x", key: full)
+      #expect(setting.0 == 64 && setting.2.contains("--service-hosts is for a data directory"))
+      let policy = try await ask("policy", "list", key: root)
+      #expect(policy.0 == 64 && policy.2.contains("unknown option '--connection'"), "\(policy)")
+      let gone = try await ask("hub", "delete", "shop", "--yes", key: root)
+      #expect(gone.0 == 0 && gone.1 == "deleted hub shop\n", "\(gone)")
+      let log = try await run(
+        "activity", "--actor", "policy/RootManageSharedAccessKey", data: scratch.path)
+      #expect(log.contains("3 lines"), "\(log)")
+      #expect(try await server.end() == 0, "\(server.errors)")
+    }
+
+    @Test("devices are written and read on a data directory that no server serves")
+    func unserved() async throws {
+      let scratch = try Scratch()
+      _ = try await run("hub", "create", "news", data: scratch.path)
+      for id in ["a", "b", "c"] {
+        _ = try await run(
+          "installation", "put", "--id", id, "--handle", "AB\(id)1", "--tags", "x", "--user", "ann",
+          data: scratch.path)
+      }
+      _ = try await run("installation", "patch", "a", "--add-tag", "y", data: scratch.path)
+      _ = try await run("installation", "delete", "c", data: scratch.path)
+      #expect(try await run("installation", "get", "a", data: scratch.path).contains("x, y"))
+      let first = try await run("installation", "list", "--limit", "1", data: scratch.path)
+      let place = try #require(first.split(separator: " ").last).trimmingCharacters(in: .newlines)
+      #expect(first.contains("raise --limit, or go on with --after \(place)"), "\(first)")
+      let rest = try await run("installation", "list", "--after", place, data: scratch.path)
+      #expect(rest.contains("b ") && rest.hasSuffix("1 installation in hub news\n"), "\(rest)")
+      #expect(
+        try await run("audience", "count", "--tags", "y", data: scratch.path)
+          .contains("1 device in hub news"))
+      _ = try await run("registration", "put", "--handle", "CD01", data: scratch.path)
+      #expect(
+        try await run("registration", "list", data: scratch.path)
+          .contains("3 registrations in hub news"))
+      #expect(
+        try await run("user", "erase", "ann", "--yes", data: scratch.path)
+          .contains("installations       2"))
+      let missing = try await BelfryProcess.run(
+        ["installation", "get", "a", "--data", scratch.path])
+      #expect(
+        missing.0 == 1 && missing.2 == "belfry: Installation not found\n", "\(missing)")
+      let sent = try await BelfryProcess.run([
+        "send", "--broadcast", "--template", "a=b", "--data", scratch.path,
+      ])
+      #expect(sent.0 == 69 && sent.2.contains("no server runs on \(scratch.path)"), "\(sent)")
+      // As over HTTP, what devices write has no line.
+      let log = try await run("activity", "--json", data: scratch.path)
+      let lines = try ActivityList.decode(Array(log.utf8))
+      #expect(lines.map(\.action) == ["eraseUser", "createHub"])
+      #expect(lines.allSatisfy { $0.actor == "command-line/\(NSUserName())" })
+      #expect(lines.allSatisfy { $0.via == .commandLine })
+    }
+
+    @Test("a disabled hub can be looked at, and its devices are not written")
+    func disabled() async throws {
+      let scratch = try Scratch()
+      _ = try await run("hub", "create", "news", data: scratch.path)
+      _ = try await run("hub", "update", "news", "--disable", data: scratch.path)
+      for words in [
+        ["installation", "list"], ["credential", "list"], ["activity", "--hub", "news"],
+        ["audience", "count"],
+      ] {
+        _ = try await run(words, data: scratch.path)
+      }
+      let put = try await BelfryProcess.run([
+        "installation", "put", "--handle", "AB", "--data", scratch.path,
+      ])
+      #expect(
+        put.0 == 1 && put.2.contains("The notification hub 'news' is disabled."), "\(put)")
     }
 
     @Test("a credential is checked before it is kept")

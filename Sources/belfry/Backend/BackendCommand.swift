@@ -101,7 +101,7 @@ struct BackendCommand: Subcommand {
     ])
   static let isServer = true
 
-  let client = ClientOptions()
+  let client = ClientOptions(needsServer: true)
   let store = BackendStoreOptions()
   @Option("--address", "IP", "the address to listen on") var address = "127.0.0.1"
   @Option("--port", "N", "the port; 0 picks a free one", .integer(0...65535)) var port = 8090
@@ -181,15 +181,15 @@ struct BackendCommand: Subcommand {
           + "put a proxy that speaks TLS in front")
     }
     let runtime = try await BackendRuntime.start(options, hub: access.client)
-    if client.json {
-      try context.printJSON(["url": runtime.url])
-    } else {
-      context.print("backend    \(runtime.url)  (hub \(access.hub))")
-      context.print(
+    try CommandResult(
+      ["url": runtime.url],
+      [
+        "backend    \(runtime.url)  (hub \(access.hub))",
         "store      \(options.directory.path)"
-          + (options.database.map { ", data in \(DatabaseAddress.shown($0))" } ?? ""))
-      context.print("Ctrl-C ends it.")
-    }
+          + (options.database.map { ", data in \(DatabaseAddress.shown($0))" } ?? ""),
+        "Ctrl-C ends it.",
+      ]
+    ).print(asJSON: client.json, in: context)
     _ = await signal.wait()
     ShutdownSignal.step("requests in flight and the store")
     await runtime.stop(within: .seconds(10))

@@ -2,7 +2,7 @@ import Authentication
 import Foundation
 import SecurePushBackend
 
-struct BackendUserAddCommand: Subcommand {
+struct BackendUserAddCommand: ResultCommand {
   static let about = CommandHelp(
     "backend user add", "add a user of the backend, or change a password",
     discussion: """
@@ -22,7 +22,7 @@ struct BackendUserAddCommand: Subcommand {
     "--password-file", "FILE", "read the password from the file's first line; - for stdin")
   var passwordFile: String?
 
-  func run(in context: CommandContext) async throws {
+  func result(in context: CommandContext) async throws -> CommandResult {
     if !store.$users.isGiven { _ = try DataDirectory.make(at: store.directory) }
     let path = store.userFile
     let password = try NewPassword.read(passwordFile, of: user.text)
@@ -30,10 +30,10 @@ struct BackendUserAddCommand: Subcommand {
     do { isNew = try UserFile.set(password, of: user, in: path) } catch {
       throw CommandFailure("\(error)", exitCode: .usage)
     }
-    if json { return try context.printJSON(["user": user.text, "file": path]) }
-    context.print("\(isNew ? "added" : "changed the password of") \(user) in \(path)")
+    return CommandResult(
+      ["user": user.text, "file": path],
+      ["\(isNew ? "added" : "changed the password of") \(user) in \(path)"])
   }
-
 }
 
 /// The new password of a user.
@@ -71,26 +71,25 @@ enum NewPassword {
   }
 }
 
-struct BackendUserListCommand: Subcommand {
+struct BackendUserListCommand: ResultCommand {
   static let about = CommandHelp(
     "backend user list", "list the users of the backend", examples: ["belfry backend user list"])
 
   let store = BackendStoreOptions(database: false)
   @Flag("--json", "print one JSON value for scripts") var json
 
-  func run(in context: CommandContext) async throws {
+  func result(in context: CommandContext) async throws -> CommandResult {
     let path = store.userFile
     let users: [UserName]
     do { users = try UserFile(path: path).users } catch {
       throw CommandFailure("\(error)", exitCode: .usage)
     }
-    if json { return try context.printJSON(["users": users.map(\.text)]) }
-    for user in users { context.print(user.text) }
-    context.print(users.count.counted("user"))
+    return CommandResult(
+      ["users": users.map(\.text)], users.map(\.text) + [users.count.counted("user")])
   }
 }
 
-struct BackendUserDeleteCommand: Subcommand {
+struct BackendUserDeleteCommand: ResultCommand {
   static let about = CommandHelp(
     "backend user delete", "remove a user from the user file",
     discussion: """
@@ -103,19 +102,18 @@ struct BackendUserDeleteCommand: Subcommand {
   let store = BackendStoreOptions(database: false)
   @Flag("--json", "print one JSON value for scripts") var json
 
-  func run(in context: CommandContext) async throws {
+  func result(in context: CommandContext) async throws -> CommandResult {
     let path = store.userFile
     let isRemoved: Bool
     do { isRemoved = try UserFile.remove(user, from: path) } catch {
       throw CommandFailure("\(error)", exitCode: .usage)
     }
     guard isRemoved else { throw CommandFailure("there is no user '\(user)' in \(path)") }
-    if json { return try context.printJSON(["deleted": user.text]) }
-    context.print("deleted \(user)")
+    return CommandResult(["deleted": user.text], ["deleted \(user)"])
   }
 }
 
-struct BackendUserRevokeCommand: Subcommand {
+struct BackendUserRevokeCommand: ResultCommand {
   static let about = CommandHelp(
     "backend user revoke", "end every sign-in of a user: a device was lost",
     discussion: """
@@ -131,7 +129,7 @@ struct BackendUserRevokeCommand: Subcommand {
   let store = BackendStoreOptions(users: false)
   @Flag("--json", "print one JSON value for scripts") var json
 
-  func run(in context: CommandContext) async throws {
+  func result(in context: CommandContext) async throws -> CommandResult {
     let store = try await store.open(context)
     let count = try await store.revoke(
       user,
@@ -139,18 +137,16 @@ struct BackendUserRevokeCommand: Subcommand {
         at: Date(), actor: "command line", action: "revoke", subject: user.key, outcome: "done",
         address: ""))
     await store.close()
-    if json {
-      struct Revoked: Encodable {
-        let user: String
-        let signIns: Int
-      }
-      return try context.printJSON(Revoked(user: user.key, signIns: count))
+    struct Revoked: Encodable {
+      let user: String
+      let signIns: Int
     }
-    context.print("ended \(count.counted("sign-in")) of \(user)")
+    return CommandResult(
+      Revoked(user: user.key, signIns: count), ["ended \(count.counted("sign-in")) of \(user)"])
   }
 }
 
-struct BackendAuditCommand: Subcommand {
+struct BackendAuditCommand: ResultCommand {
   static let about = CommandHelp(
     "backend audit", "show who asked the backend for what",
     examples: ["belfry backend audit --user alice"])
@@ -162,29 +158,24 @@ struct BackendAuditCommand: Subcommand {
   @Option("--limit", "N", "so many lines, the newest first", .integer(1...100_000)) var limit = 100
   @Flag("--json", "print one JSON value for scripts") var json
 
-  func run(in context: CommandContext) async throws {
+  func result(in context: CommandContext) async throws -> CommandResult {
     let store = try await store.open(context)
     let lines = try await store.audit(of: user, limit: limit)
     await store.close()
-    guard json else {
-      for line in lines {
-        context.print(
-          "\(line.at.formatted(.iso8601))  \(line.actor.padded(to: 16)) "
-            + "\(line.action.padded(to: 10)) \(line.outcome.padded(to: 11)) "
-            + "\(line.subject.padded(to: 24)) \(line.address)")
-      }
-      return
-    }
     struct Line: Encodable {
       let at, actor, action, outcome, subject, address: String
-    }
-    try context.printJSON([
-      "lines": lines.map {
-        Line(
-          at: $0.at.formatted(.iso8601), actor: $0.actor, action: $0.action, outcome: $0.outcome,
-          subject: $0.subject, address: $0.address)
+
+      var text: String {
+        "\(at)  \(actor.padded(to: 16)) \(action.padded(to: 10)) \(outcome.padded(to: 11)) "
+          + "\(subject.padded(to: 24)) \(address)"
       }
-    ])
+    }
+    let shown = lines.map {
+      Line(
+        at: $0.at.formatted(.iso8601), actor: $0.actor, action: $0.action, outcome: $0.outcome,
+        subject: $0.subject, address: $0.address)
+    }
+    return CommandResult(["lines": shown], shown.map(\.text))
   }
 }
 

@@ -31,7 +31,7 @@ struct BackupPassword {
   }
 }
 
-struct BackupCommand: Subcommand {
+struct BackupCommand: ResultCommand {
   static let about = CommandHelp(
     "backup", "copy a hub with its keys into one file, also while it serves",
     discussion: """
@@ -73,7 +73,7 @@ struct BackupCommand: Subcommand {
   @Flag("--force", "replace FILE if it is there") var force
   @Flag("--json", "print one JSON object: file, made, belfry, entries") var json
 
-  func run(in context: CommandContext) async throws {
+  func result(in context: CommandContext) async throws -> CommandResult {
     if passwordFile != nil, !encrypts { throw UsageError("--password-file goes with --encrypt") }
     if file == "-", json { throw UsageError("--json goes with a FILE: standard output is taken") }
     if file == "-", context.isTerminal { throw UsageError("a backup is nothing for a terminal") }
@@ -97,19 +97,15 @@ struct BackupCommand: Subcommand {
       "\(header.size.megabytes) of \(database.map(DatabaseAddress.shown) ?? directory.path)"
       + (encrypts ? ", sealed with a password" : "")
       + (withoutKeys ? ", without keys" : "")
-    if file == "-" {
-      context.note(text)
-    } else if json {
-      try context.printJSON(BackupReport(file: file, header))
-    } else {
-      context.print("backed up \(text), to \(file)")
-    }
+    if file == "-" { context.note(text) }
     if let operators = configuration.text(.operators) {
       context.note("not in it: \(operators), which the setting operators names; keep it besides")
     }
     if !withoutKeys, header.entry(.hub) != nil, header.entry(.masterKey) == nil {
       context.note("not in it: the master key, which the setting masterKey holds; keep it besides")
     }
+    return CommandResult(
+      BackupReport(file: file, header), file == "-" ? [] : ["backed up \(text), to \(file)"])
   }
 }
 

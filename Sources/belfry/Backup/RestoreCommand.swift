@@ -1,6 +1,6 @@
 import Foundation
 
-struct RestoreCommand: Subcommand {
+struct RestoreCommand: ResultCommand {
   static let about = CommandHelp(
     "restore", "create a data directory from a backup",
     discussion: """
@@ -32,11 +32,10 @@ struct RestoreCommand: Subcommand {
   @Flag("--verify", "only check the backup") var verifies
   @Flag("--json", "print one JSON object: file or directory, made, belfry, entries") var json
 
-  func run(in context: CommandContext) async throws {
+  func result(in context: CommandContext) async throws -> CommandResult {
     let configuration = try HubPlace(data: data).configuration(context.environment)
     var path: String?
     if case .standard? = configuration.entries[Setting.data.key]?.origin {
-      guard verifies else { throw UsageError("--data is missing: the directory to restore to") }
     } else {
       path = configuration.text(.data)
     }
@@ -48,22 +47,24 @@ struct RestoreCommand: Subcommand {
     restore.masterKey = configuration.text(.masterKey)
     if verifies {
       let header = try restore.verify()
-      if json { return try context.printJSON(BackupReport(file: file, header)) }
-      for entry in header.entries {
-        context.print(
-          entry.part.rawValue.padded(to: 18) + " " + "\(entry.size)".padded(to: 14)
-            + (entry.schema.map { "schema version \($0)" } ?? ""))
+      let rows = header.entries.map { entry in
+        entry.part.rawValue.padded(to: 18) + " " + "\(entry.size)".padded(to: 14)
+          + (entry.schema.map { "schema version \($0)" } ?? "")
       }
-      context.print("\(file) is whole: made \(header.made) by belfry \(header.belfry)")
-    } else if let path {
-      let (header, directory) = try restore.restore(to: path)
-      if json { return try context.printJSON(BackupReport(directory: directory, header)) }
-      context.print("restored \(directory) as it was \(header.made)")
-      let isHub = header.entry(.hub) != nil
-      context.print(
+      return CommandResult(
+        BackupReport(file: file, header),
+        rows + ["\(file) is whole: made \(header.made) by belfry \(header.belfry)"])
+    }
+    guard let path else { throw UsageError("--data is missing: the directory to restore to") }
+    let (header, directory) = try restore.restore(to: path)
+    let isHub = header.entry(.hub) != nil
+    return CommandResult(
+      BackupReport(directory: directory, header),
+      [
+        "restored \(directory) as it was \(header.made)",
         isHub
           ? "serve it: belfry serve --data \(CurlCommand.word(directory))"
-          : "serve it: belfry backend --store \(CurlCommand.word(directory)) …")
-    }
+          : "serve it: belfry backend --store \(CurlCommand.word(directory)) …",
+      ])
   }
 }

@@ -24,6 +24,61 @@ extension Subcommand {
   static var help: CommandHelp { about.taking(Self()) }
 }
 
+/// A command that ends with a result, which is printed as lines, or with `--json` as one JSON value.
+protocol ResultCommand: Subcommand {
+  func result(in context: CommandContext) async throws -> CommandResult
+}
+
+extension ResultCommand {
+  func run(in context: CommandContext) async throws {
+    let json = declaredParameters(of: self).first { $0.declaration.name == "--json" }
+    try await result(in: context).print(asJSON: json?.isGiven == true, in: context)
+  }
+}
+
+/// The result of a command for scripts and for people.
+struct CommandResult {
+  fileprivate let json: () throws -> String
+  fileprivate let lines: [String]
+  /// Advice for people on standard error, after the lines.
+  fileprivate let notes: [String]
+  /// The failure that follows the output, for the exit code.
+  fileprivate let failure: CommandFailure?
+
+  /// - Parameter value: Printed in one line, with members in alphabetical order.
+  init(
+    _ value: some Encodable, _ lines: [String], notes: [String] = [],
+    failure: CommandFailure? = nil
+  ) {
+    json = {
+      let encoder = JSONEncoder()
+      encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+      return String(decoding: try encoder.encode(value), as: UTF8.self)
+    }
+    (self.lines, self.notes, self.failure) = (lines, notes, failure)
+  }
+
+  /// - Parameter bytes: Existing JSON, such as that of the protocol.
+  init(
+    written bytes: @autoclosure @escaping () -> [UInt8], _ lines: [String], notes: [String] = [],
+    failure: CommandFailure? = nil
+  ) {
+    json = { String(decoding: bytes(), as: UTF8.self) }
+    (self.lines, self.notes, self.failure) = (lines, notes, failure)
+  }
+
+  /// Prints it in the form that `--json` selects; for a command that goes on, and prints more.
+  func print(asJSON: Bool, in context: CommandContext) throws {
+    if asJSON {
+      context.print(try json())
+    } else {
+      for line in lines { context.print(line) }
+      for note in notes { context.note(note) }
+    }
+    if let failure { throw failure }
+  }
+}
+
 /// The error of a failed command, with its exit code.
 struct CommandFailure: Error, CustomStringConvertible {
   let description: String
@@ -214,16 +269,6 @@ struct CommandContext: Sendable {
     let answer = ask("\(what). Go on? [y/N] ")?.lowercased() ?? ""
     guard ["y", "yes"].contains(answer) else { throw CommandFailure("nothing was done") }
   }
-
-  /// Prints a value as one line of JSON, with members in alphabetical order.
-  func printJSON(_ value: some Encodable) throws {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    print(String(decoding: try encoder.encode(value), as: UTF8.self))
-  }
-
-  /// Prints existing JSON.
-  func printJSON(written bytes: [UInt8]) { print(String(decoding: bytes, as: UTF8.self)) }
 }
 
 /// Writes at once, so that a script that reads line by line never waits for a buffer. A reader that

@@ -257,13 +257,12 @@ enum ManualPage {
   }
 }
 
-struct VersionCommand: Subcommand {
+struct VersionCommand: ResultCommand {
   static let about = CommandHelp("version", "print the version", examples: ["belfry version"])
 
   @Flag("--json", "print one JSON object") var json
 
-  func run(in context: CommandContext) async throws {
-    if json { return try context.printJSON(["version": BelfryVersion.current]) }
-    context.print("belfry \(BelfryVersion.current)")
+  func result(in context: CommandContext) async throws -> CommandResult {
+    CommandResult(["version": BelfryVersion.current], ["belfry \(BelfryVersion.current)"])
   }
 }

@@ -1,14 +1,12 @@
 import Foundation
-import HubCore
 import NotificationHubs
 
-struct ActivityCommand: Subcommand {
+struct ActivityCommand: ResultCommand {
   static let about = CommandHelp(
     "activity", "show who has changed or sent what, the newest first",
     discussion: """
-      Reads the data directory, also when no server runs on it; with a connection string it asks a
-      server over HTTP. Without --hub it is the log of the whole namespace, for which a connection
-      string has to be of the namespace.
+      Without --hub it is the log of the whole namespace, for which a connection string has to be of
+      the namespace.
 
       It does not include requests of devices, unless an operator made the change at the portal.
       """,
@@ -28,55 +26,20 @@ struct ActivityCommand: Subcommand {
   @Option("--action", "WORD", "only this: send, updateHub, deleteHub …") var action: String?
   @Option("--limit", "N", "at most so many", .integer(1...1_000_000)) var limit = 100
 
-  func run(in context: CommandContext) async throws {
+  func result(in context: CommandContext) async throws -> CommandResult {
     var query = ActivityQuery(from: from, until: until, actor: actor, action: action)
     query.pageSize = min(100, limit + 1)
-    let place = client.place
-    let found: [HubActivity]
-    if case .connection(let connection) = try place.target(in: context).place {
-      found = try await ask(connection, query, in: context)
-    } else {
-      let asked = query
-      found = try await place.withHub(in: context) { try await read($0, asked, in: context) }
+    let isOfHub = (client.hub ?? context.environment["BELFRY_HUB"]) != nil
+    let found = try await client.withHub(isOfHub ? .inspects : .manages(), in: context) { access in
+      let list = isOfHub ? access.client.activity(query) : access.namespace.activity(query)
+      return try await list.first(limit + 1)
     }
     let shown = Array(found.prefix(limit))
-    if client.json { return context.printJSON(written: ActivityList.json(shown)) }
-    for line in shown { context.print(Self.text(line)) }
-    context.print(
-      shown.count.counted("line") + (found.count > limit ? "; there are more: raise --limit" : ""))
-  }
-
-  private func ask(
-    _ connection: ConnectionString, _ query: ActivityQuery, in context: CommandContext
-  ) async throws -> [HubActivity] {
-    guard client.hub ?? context.environment["BELFRY_HUB"] == nil else {
-      let access = try await client.access(.looks("Manage"), in: context)
-      return try await access.calling { try await access.client.activity(query).first(limit + 1) }
-    }
-    let access = try client.namespaceAccess(connection, in: context)
-    return try await access.calling {
-      try await NamespaceClient(
-        connectionString: access.connection, transport: access.transport
-      ).activity(query).first(limit + 1)
-    }
-  }
-
-  private func read(
-    _ runtime: HubRuntime, _ query: ActivityQuery, in context: CommandContext
-  ) async throws -> [HubActivity] {
-    var hub: Hub?
-    if let name = client.hub ?? context.environment["BELFRY_HUB"] {
-      hub = try await runtime.hub(named: name)
-    }
-    var lines: [HubActivity] = []
-    var after: ListPosition?
-    repeat {
-      let page = try await runtime.service.activity(
-        query, hub: hub, after: after, limit: limit + 1 - lines.count)
-      lines += page.lines
-      after = page.next
-    } while after != nil && lines.count <= limit
-    return lines
+    return CommandResult(
+      written: ActivityList.json(shown),
+      shown.map(Self.text) + [
+        shown.count.counted("line") + (found.count > limit ? "; there are more: raise --limit" : "")
+      ])
   }
 
   private static func text(_ line: HubActivity) -> String {

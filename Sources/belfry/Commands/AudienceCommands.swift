@@ -1,6 +1,6 @@
 import NotificationHubs
 
-struct AudienceCountCommand: Subcommand {
+struct AudienceCountCommand: ResultCommand {
   static let about = CommandHelp(
     "audience count", "count the devices that a tag expression reaches, without sending",
     discussion: """
@@ -17,25 +17,27 @@ struct AudienceCountCommand: Subcommand {
     "--tags", "EXPR", "a tag expression such as 'news && !muted' (default: everyone)",
     .tagExpression) var expression: TagExpression?
 
-  func run(in context: CommandContext) async throws {
-    let access = try await client.access(.looks("Send"), in: context)
-    let count = try await access.calling { try await access.client.count(of: expression) }
-    if client.json { return context.printJSON(written: count.json) }
-    for item in count.counts {
-      context.print(
+  func result(in context: CommandContext) async throws -> CommandResult {
+    try await client.withHub(.looks("Send"), in: context) { access in
+      let count = try await access.client.count(of: expression)
+      let rows = count.counts.map { item in
         item.platform.rawValue.padded(to: 8) + " " + String(item.devices).padded(to: 9) + " "
           + (item.template.map { $0.isEmpty ? "templates without a name" : "template \($0)" }
-            ?? "native"))
+            ?? "native")
+      }
+      let native = count.counts.filter { $0.template == nil }.reduce(0) { $0 + $1.devices }
+      return CommandResult(
+        written: count.json,
+        rows + [
+          "\(native.counted("device")) in hub \(access.hub); "
+            + "\((count.total - native).counted("push", "pushes")) of a template send"
+            + (count.isEstimate ? " (about: a part of the hub was counted)" : "")
+        ])
     }
-    let native = count.counts.filter { $0.template == nil }.reduce(0) { $0 + $1.devices }
-    context.print(
-      "\(native.counted("device")) in hub \(access.hub); "
-        + "\((count.total - native).counted("push", "pushes")) of a template send"
-        + (count.isEstimate ? " (about: a part of the hub was counted)" : ""))
   }
 }
 
-struct UserEraseCommand: Subcommand {
+struct UserEraseCommand: ResultCommand {
   static let about = CommandHelp(
     "user erase", "erase a user: devices, schedules, stored payloads, records of devices",
     discussion: """
@@ -49,18 +51,18 @@ struct UserEraseCommand: Subcommand {
   let client = ClientOptions(belfryOnly: "Manage")
   @Flag("--yes", "do it without asking; there is no undo") var isConfirmed
 
-  func run(in context: CommandContext) async throws {
-    let access = try await client.access(.changes("Manage"), in: context)
-    try context.confirm("this erases user '\(id)' from hub '\(access.hub)' for good", isConfirmed)
-    let erased = try await access.calling { try await access.client.erase(user: id) }
-    if client.json { return context.printJSON(written: erased.json) }
-    context.print("user \(id) is erased from hub \(access.hub):")
-    for (name, count) in [
-      ("installations", erased.installations), ("schedules", erased.schedules),
-      ("notifications", erased.notifications), ("records of devices", erased.deviceRecords),
-      ("tags", erased.tags), ("templates", erased.templates),
-    ] {
-      context.print("  " + name.padded(to: 20) + String(count))
+  func result(in context: CommandContext) async throws -> CommandResult {
+    try await client.withHub(.changes("Manage"), in: context) { access in
+      try context.confirm(
+        "this erases user '\(id)' from hub '\(access.hub)' for good", isConfirmed)
+      let erased = try await access.client.erase(user: id)
+      let rows = [
+        ("installations", erased.installations), ("schedules", erased.schedules),
+        ("notifications", erased.notifications), ("records of devices", erased.deviceRecords),
+        ("tags", erased.tags), ("templates", erased.templates),
+      ].map { name, count in "  " + name.padded(to: 20) + String(count) }
+      return CommandResult(
+        written: erased.json, ["user \(id) is erased from hub \(access.hub):"] + rows)
     }
   }
 }

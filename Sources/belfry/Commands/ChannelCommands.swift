@@ -19,7 +19,7 @@ extension Reader where Value == String {
   }
 }
 
-struct ChannelCreateCommand: Subcommand {
+struct ChannelCreateCommand: ResultCommand {
   static let about = CommandHelp(
     "channel create", "make a broadcast channel, which Live Activities follow",
     discussion: """
@@ -38,36 +38,38 @@ struct ChannelCreateCommand: Subcommand {
       + "send more often", .one(of: [.latestMessage, .noMessage]))
   var storage = BroadcastChannel.Storage.latestMessage
 
-  func run(in context: CommandContext) async throws {
-    let access = try await client.access(.changes("Manage"), in: context)
-    let channel = try await access.calling {
-      try await access.client.createBroadcastChannel(storing: storage)
+  func result(in context: CommandContext) async throws -> CommandResult {
+    let channel = try await client.withHub(.changes("Manage"), in: context) {
+      try await $0.client.createBroadcastChannel(storing: storage)
     }
-    if client.json { return context.printJSON(written: channel.json) }
     let place = client.place.options
-    for line in channel.lines { context.print(line) }
-    context.print("follow it: belfry phone --channel \(channel.id)\(place)")
-    context.print("send to it: belfry channel send \(channel.id)\(place) --state '{\"score\":1}'")
+    return CommandResult(
+      written: channel.json,
+      channel.lines + [
+        "follow it: belfry phone --channel \(channel.id)\(place)",
+        "send to it: belfry channel send \(channel.id)\(place) --state '{\"score\":1}'",
+      ])
   }
 }
 
-struct ChannelListCommand: Subcommand {
+struct ChannelListCommand: ResultCommand {
   static let about = CommandHelp(
     "channel list", "list the ids of all broadcast channels", discussion: aboutChannels,
     examples: ["belfry channel list", "belfry channel list --json"])
 
   let client = ClientOptions(belfryOnly: "Manage")
 
-  func run(in context: CommandContext) async throws {
-    let access = try await client.access(.looks("Manage"), in: context)
-    let ids = try await access.calling { try await access.client.broadcastChannels() }
-    if client.json { return context.printJSON(written: BroadcastChannel.list(ids)) }
-    for id in ids { context.print(id) }
-    context.print("\(ids.count.counted("channel")) of hub \(access.hub)")
+  func result(in context: CommandContext) async throws -> CommandResult {
+    try await client.withHub(.looks("Manage"), in: context) { access in
+      let ids = try await access.client.broadcastChannels()
+      return CommandResult(
+        written: BroadcastChannel.list(ids),
+        ids + ["\(ids.count.counted("channel")) of hub \(access.hub)"])
+    }
   }
 }
 
-struct ChannelShowCommand: Subcommand {
+struct ChannelShowCommand: ResultCommand {
   static let about = CommandHelp(
     "channel show", "show what APNs knows of a broadcast channel", discussion: aboutChannels,
     examples: ["belfry channel show dHN0LXNyY2gtY2hubA=="])
@@ -75,11 +77,11 @@ struct ChannelShowCommand: Subcommand {
   @Argument("ID", aboutID, .channelID) var id: String
   let client = ClientOptions(belfryOnly: "Manage")
 
-  func run(in context: CommandContext) async throws {
-    let access = try await client.access(.looks("Manage"), in: context)
-    let channel = try await access.calling { try await access.client.broadcastChannel(id) }
-    if client.json { return context.printJSON(written: channel.json) }
-    for line in channel.lines { context.print(line) }
+  func result(in context: CommandContext) async throws -> CommandResult {
+    let channel = try await client.withHub(.looks("Manage"), in: context) {
+      try await $0.client.broadcastChannel(id)
+    }
+    return CommandResult(written: channel.json, channel.lines)
   }
 }
 
@@ -94,7 +96,7 @@ extension BroadcastChannel {
   }
 }
 
-struct ChannelDeleteCommand: Subcommand {
+struct ChannelDeleteCommand: ResultCommand {
   static let about = CommandHelp(
     "channel delete", "delete a broadcast channel; who follows it gets nothing more",
     discussion: aboutChannels, examples: ["belfry channel delete dHN0LXNyY2gtY2hubA=="])
@@ -102,15 +104,15 @@ struct ChannelDeleteCommand: Subcommand {
   @Argument("ID", aboutID, .channelID) var id: String
   let client = ClientOptions(belfryOnly: "Manage")
 
-  func run(in context: CommandContext) async throws {
-    let access = try await client.access(.changes("Manage"), in: context)
-    try await access.calling { try await access.client.delete(broadcastChannel: id) }
-    if client.json { return try context.printJSON(["deleted": id]) }
-    context.print("channel \(id) is deleted")
+  func result(in context: CommandContext) async throws -> CommandResult {
+    try await client.withHub(.changes("Manage"), in: context) {
+      try await $0.client.delete(broadcastChannel: id)
+    }
+    return CommandResult(["deleted": id], ["channel \(id) is deleted"])
   }
 }
 
-struct ChannelSendCommand: Subcommand {
+struct ChannelSendCommand: ResultCommand {
   static let about = CommandHelp(
     "channel send", "send an update to all Live Activities that follow a channel",
     discussion: """
@@ -126,7 +128,7 @@ struct ChannelSendCommand: Subcommand {
     ])
 
   @Argument("ID", aboutID, .channelID) var id: String
-  let client = ClientOptions(belfryOnly: "Send")
+  let client = ClientOptions(belfryOnly: "Send", needsServer: true)
   @Option(
     "--state", "FILE",
     "the activity's new content state: a file, - for standard input, or the JSON itself")
@@ -148,19 +150,18 @@ struct ChannelSendCommand: Subcommand {
         throw UsageError("\(name) must be 10, 5 or 1, not \(text)")
       })) var priority = APNsPayload.Priority.immediate
 
-  func run(in context: CommandContext) async throws {
+  func result(in context: CommandContext) async throws -> CommandResult {
     let payload = try payload()
-    let access = try await client.access(.changes("Send"), in: context)
-    let receipt = try await access.calling {
-      try await access.client.send(
+    let receipt = try await client.withHub(.changes("Send"), in: context) {
+      try await $0.client.send(
         payload: payload, toChannel: id, priority: priority,
         expiration: until.map { .at($0) } ?? .once)
     }
-    if client.json { return context.printJSON(written: receipt.json) }
-    context.print("APNs has taken it: request \(receipt.requestID)")
+    var lines = ["APNs has taken it: request \(receipt.requestID)"]
     if let uniqueID = receipt.uniqueID {
-      context.print("in the delivery log of Apple's Push Notifications Console: \(uniqueID)")
+      lines.append("in the delivery log of Apple's Push Notifications Console: \(uniqueID)")
     }
+    return CommandResult(written: receipt.json, lines)
   }
 
   private func payload() throws -> Data {

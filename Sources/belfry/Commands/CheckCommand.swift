@@ -1,6 +1,6 @@
 import Foundation
 
-struct CheckCommand: Subcommand {
+struct CheckCommand: ResultCommand {
   static let about = CommandHelp(
     "check",
     "find problems in a hub's data, configuration and machine, and say how to fix them",
@@ -28,7 +28,7 @@ struct CheckCommand: Subcommand {
   var isThorough
   @Flag("--json", "print one JSON object") var json
 
-  func run(in context: CommandContext) async throws {
+  func result(in context: CommandContext) async throws -> CommandResult {
     let place = HubPlace(data: directory, config: file, settings: settings.given)
     let configuration = try place.configuration(context.environment)
     let (target, found) = try place.local(in: context)
@@ -44,20 +44,18 @@ struct CheckCommand: Subcommand {
       data: data, configuration: configuration, context: context, isThorough: isThorough)
     let findings = await check.findings().map(\.harmless)
     let wrong = findings.filter { $0.level != .ok }.count
-    if json {
-      try context.printJSON(Report(isWell: wrong == 0, findings: findings))
-    } else {
-      for finding in findings {
-        context.print(
-          finding.level.rawValue.padded(to: 8) + finding.code.padded(to: 12) + " " + finding.text)
-        for (word, text) in [("why", finding.why), ("do", finding.advice)] {
-          if let text { context.print("        " + (word + ":").padded(to: 5) + text) }
-        }
+    var lines: [String] = []
+    for finding in findings {
+      lines.append(
+        finding.level.rawValue.padded(to: 8) + finding.code.padded(to: 12) + " " + finding.text)
+      for (word, text) in [("why", finding.why), ("do", finding.advice)] {
+        if let text { lines.append("        " + (word + ":").padded(to: 5) + text) }
       }
     }
-    if wrong > 0 {
-      throw CommandFailure("\(wrong.counted("thing")) of \(findings.count) to look at")
-    }
+    return CommandResult(
+      Report(isWell: wrong == 0, findings: findings), lines,
+      failure: wrong == 0
+        ? nil : CommandFailure("\(wrong.counted("thing")) of \(findings.count) to look at"))
   }
 
   private struct Report: Encodable {

@@ -5,7 +5,7 @@ import NotificationHubs
 import PushGateways
 import Wire
 
-struct CredentialSetCommand: Subcommand {
+struct CredentialSetCommand: ResultCommand {
   static let about = CommandHelp(
     "credential set", "set the credential of a hub for a push service",
     discussion: """
@@ -39,7 +39,7 @@ struct CredentialSetCommand: Subcommand {
     let expiresAt: String?
   }
 
-  func run(in context: CommandContext) async throws {
+  func result(in context: CommandContext) async throws -> CommandResult {
     try options.check(for: platform)
     let credential = try options.credential(platform, environment: context.environment)
     do {
@@ -47,7 +47,7 @@ struct CredentialSetCommand: Subcommand {
     } catch {
       throw CredentialNames.options.fault(error, of: platform)
     }
-    try await management.withHub(
+    return try await management.withStore(
       .changes, as: .init("setCredential", platform.rawValue), in: context
     ) { runtime in
       let hub = try await management.place.hubName(runtime, in: context)
@@ -63,12 +63,12 @@ struct CredentialSetCommand: Subcommand {
         file?.remove()
         throw error
       }
-      try report(
-        credential, hub: hub, probe: probe, end: runtime.gateways.end(of: credential), context)
       if let pair, let now = credential["VapidPublicKey"], pair != now {
         context.note(
           "the pair is another than before: pages that subscribed with \(pair) must do so again")
       }
+      return report(
+        credential, hub: hub, probe: probe, end: runtime.gateways.end(of: credential))
     }
   }
 
@@ -105,35 +105,31 @@ struct CredentialSetCommand: Subcommand {
   }
 
   private func report(
-    _ credential: PushCredential, hub: String, probe: CredentialProbe?, end: Date?,
-    _ context: CommandContext
-  ) throws {
+    _ credential: PushCredential, hub: String, probe: CredentialProbe?, end: Date?
+  ) -> CommandResult {
     let publicKey = credential["VapidPublicKey"]
-    if management.json {
-      return try context.printJSON(
-        Answer(
-          hub: hub, credential: credential.platform.rawValue, applicationServerKey: publicKey,
-          probe: probe?.verdict.rawValue, expiresAt: end?.formatted(.iso8601)))
-    }
-    if let probe { context.print(probe.text) }
-    context.print("hub \(hub) has its \(credential.platform.word) credential")
+    var lines = probe.map { [$0.text] } ?? []
+    lines.append("hub \(hub) has its \(credential.platform.word) credential")
     if let end {
       let isNear = end < Date().addingTimeInterval(CredentialEnd.notice)
-      context.print("it expires on \(end.formatted(.iso8601))" + (isNear ? ": renew it soon" : ""))
+      lines.append("it expires on \(end.formatted(.iso8601))" + (isNear ? ": renew it soon" : ""))
     }
     if options.generates, let publicKey {
-      context.print("pages subscribe with this applicationServerKey:")
-      context.print(publicKey)
+      lines += ["pages subscribe with this applicationServerKey:", publicKey]
     }
+    return CommandResult(
+      Answer(
+        hub: hub, credential: credential.platform.rawValue, applicationServerKey: publicKey,
+        probe: probe?.verdict.rawValue, expiresAt: end?.formatted(.iso8601)), lines)
   }
 }
 
-struct CredentialListCommand: Subcommand {
+struct CredentialListCommand: ResultCommand {
   static let about = CommandHelp(
     "credential list", "list a hub's credentials, without their secrets",
     examples: ["belfry credential list --hub news"])
 
-  let management = ManagementOptions()
+  let client = ClientOptions(belfryOnly: "Manage")
 
   private struct Shown: Encodable {
     let platform: String
@@ -146,74 +142,82 @@ struct CredentialListCommand: Subcommand {
     let expiresAt: String?
     /// The number of handles that the push service reported dead in the last seven days.
     let handlesRemoved: Int
-    /// The alarms of the running server: `dead-handles`, `refused`.
+    /// The alarms of the running server, which a key of the namespace may read: `dead-handles`,
+    /// `refused`.
     let alarms: [String]
-  }
 
-  func run(in context: CommandContext) async throws {
-    try await management.withHub(in: context) { runtime in
-      let hub = try await management.place.hubName(runtime, in: context)
-      let removed = try await runtime.service.removedDevices(
-        hub: try await runtime.hub(named: hub), RemovalWave())
-      let alarms = await Self.alarms(runtime)
-      let shown = try await runtime.service.credentials(hub: hub).map { credential in
-        Shown(
-          platform: credential.platform.rawValue,
-          kind: credential.kind, keyId: credential["KeyId"],
-          endpoint: credential.endpoint, app: credential.app,
-          modifiedAt: credential.modifiedAt.formatted(.iso8601),
-          expiresAt: runtime.gateways.end(of: credential)?.formatted(.iso8601),
-          handlesRemoved: removed.items.filter { $0.platform == credential.platform }
-            .reduce(0) { $0 + $1.registrations },
-          alarms: Self.alarmMetrics.filter { metric, _, _ in
-            alarms.contains(
-              "\(metric){hub=\"\(hub)\",platform=\"\(credential.platform.rawValue)\"} 1")
-          }.map { $0.code })
-      }
-      if management.json { return try context.printJSON(["credentials": shown]) }
-      for one in shown {
-        context.print(
-          [
-            one.platform, one.kind, one.keyId.map { "key \($0)" } ?? "", one.app ?? "",
-            one.endpoint ?? "", one.modifiedAt,
-            one.expiresAt.map { "expires \($0)" } ?? "",
-            one.handlesRemoved > 0 ? "\(one.handlesRemoved) handles removed in 7 days" : "",
-          ].filter { !$0.isEmpty }.joined(separator: "  "))
-        for (_, code, text) in Self.alarmMetrics where one.alarms.contains(code) {
-          context.print("  ALARM: \(one.platform) \(text)")
-        }
-      }
-      context.print(shown.count.counted("credential"))
+    var lines: [String] {
+      let row = [
+        platform, kind, keyId.map { "key \($0)" } ?? "", app ?? "", endpoint ?? "", modifiedAt,
+        expiresAt.map { "expires \($0)" } ?? "",
+        handlesRemoved > 0 ? "\(handlesRemoved) handles removed in 7 days" : "",
+      ].filter { !$0.isEmpty }.joined(separator: "  ")
+      return [row]
+        + alarmMetrics.filter { alarms.contains($0.code) }.map { "  ALARM: \(platform) \($0.text)" }
     }
   }
 
-  private static let alarmMetrics: [(metric: String, code: String, text: String)] = [
-    (
-      "belfry_dead_handle_alarm", "dead-handles",
-      "calls so many handles dead that none is removed; check app and environment of the "
-        + "credential (docs/operate/troubleshooting.md)"
-    ),
-    ("belfry_credential_refused", "refused", "refuses the credential"),
-  ]
+  func result(in context: CommandContext) async throws -> CommandResult {
+    try await client.withHub(.inspects, in: context) { access in
+      let details = try await access.description(of: access.hub).credentials
+      let removed = try await access.client.removedDevices().items
+      let alarms = await Self.alarms(access)
+      let shown = try await access.client.credentials().map { credential in
+        let platform = credential.platform
+        return Shown(
+          platform: platform.rawValue, kind: credential.kind,
+          keyId: details[platform]?.properties["KeyId"],
+          endpoint: credential.endpoint, app: credential.app,
+          modifiedAt: credential.modifiedAt.formatted(.iso8601),
+          expiresAt: credential.expiresAt?.formatted(.iso8601),
+          handlesRemoved: removed.filter { $0.platform == platform }
+            .reduce(0) { $0 + $1.registrations },
+          alarms: alarmMetrics.map(\.code).filter { code in
+            alarms.contains { $0.code == code && $0.platform == platform.rawValue }
+          })
+      }
+      return CommandResult(
+        ["credentials": shown], shown.flatMap(\.lines) + [shown.count.counted("credential")])
+    }
+  }
 
-  /// The samples of the server's metrics; empty if no server is running. Only the server knows its
-  /// alarms.
-  private static func alarms(_ runtime: HubRuntime) async -> Set<String> {
-    guard let endpoint = runtime.data.servedEndpoint,
-      let url = URL(string: endpoint.url + "/metrics"),
-      let root = try? await runtime.service.rootPolicy()
-    else { return [] }
-    let token = root.connectionString(endpoint: endpoint).token(for: endpoint.url, lifetime: 60)
-    let reply = try? await ClientTransport.shared.send(
+  /// The alarms of the server in its metrics; none if no server is running. Only the server knows
+  /// them.
+  private static func alarms(_ access: HubAccess) async -> [(code: String, platform: String)] {
+    var connection = access.connection
+    if let runtime = access.runtime {
+      guard let endpoint = runtime.data.servedEndpoint,
+        let root = try? await runtime.service.rootPolicy()
+      else { return [] }
+      connection = root.connectionString(endpoint: endpoint)
+    }
+    guard let url = URL(string: connection.endpoint.url + "/metrics") else { return [] }
+    let token = connection.token(for: connection.endpoint.url, lifetime: 60)
+    let transport = access.runtime == nil ? access.transport : ClientTransport.shared
+    let reply = try? await transport.send(
       TransportRequest(
         method: "GET", url: url, headers: [WireName.authorization: token.text], body: nil))
     guard let reply, reply.status == 200 else { return [] }
-    return Set(
-      String(decoding: reply.body, as: UTF8.self).split(separator: "\n").map(String.init))
+    return String(decoding: reply.body, as: UTF8.self).split(separator: "\n").flatMap { line in
+      alarmMetrics.compactMap { metric, code, _ in
+        let start = "\(metric){hub=\"\(access.hub)\",platform=\""
+        guard line.hasPrefix(start), line.hasSuffix("\"} 1") else { return nil }
+        return (code, String(line.dropFirst(start.count).dropLast(4)))
+      }
+    }
   }
 }
 
-struct CredentialProbeCommand: Subcommand {
+private let alarmMetrics: [(metric: String, code: String, text: String)] = [
+  (
+    "belfry_dead_handle_alarm", "dead-handles",
+    "calls so many handles dead that none is removed; check app and environment of the "
+      + "credential (docs/operate/troubleshooting.md)"
+  ),
+  ("belfry_credential_refused", "refused", "refuses the credential"),
+]
+
+struct CredentialProbeCommand: ResultCommand {
   static let about = CommandHelp(
     "credential probe", "test the credential of a hub at its push service",
     discussion: """
@@ -234,7 +238,7 @@ struct CredentialProbeCommand: Subcommand {
   }
 
   @Argument("PLATFORM", CredentialPlatform.list, .anyPlatform) var platform: PushPlatform
-  let management = ManagementOptions(settings: [.trust, .serviceHosts])
+  let client = ClientOptions(belfryOnly: "Manage", settings: [.trust, .serviceHosts])
 
   private struct Answer: Encodable {
     let hub: String
@@ -244,32 +248,31 @@ struct CredentialProbeCommand: Subcommand {
     let text: String
   }
 
-  func run(in context: CommandContext) async throws {
-    try await management.withHub(in: context) { runtime in
-      let hub = try await management.place.hubName(runtime, in: context)
-      let present = try await runtime.service.credentials(hub: hub)
-      guard let credential = present.first(where: { $0.platform == platform }) else {
+  func result(in context: CommandContext) async throws -> CommandResult {
+    try await client.withHub(.inspects, in: context) { access in
+      guard try await access.client.credentials().contains(where: { $0.platform == platform })
+      else {
         let word = platform.word
         throw CommandFailure(
-          "hub \(hub) has no credential for \(word); set it with `belfry credential set \(word)`")
+          "hub \(access.hub) has no credential for \(word); set it with `belfry credential set "
+            + "\(word)`")
       }
-      let probe = try await runtime.gateways.probe(credential)
-      if management.json {
-        try context.printJSON(
-          Answer(
-            hub: hub, platform: platform.rawValue, verdict: probe.verdict.rawValue,
-            reason: probe.reason, text: probe.text))
-      }
-      switch probe.verdict {
-      case .accepted, .untried: if !management.json { context.print(probe.text) }
-      case .refused: throw CommandFailure(probe.text)
-      case .unreachable, .undecided: throw CommandFailure(probe.text, exitCode: .unreachable)
-      }
+      let probe = try await access.client.probeCredential(of: platform)
+      let answer = Answer(
+        hub: access.hub, platform: platform.rawValue, verdict: probe.verdict.rawValue,
+        reason: probe.reason, text: probe.text)
+      let failure: CommandFailure? =
+        switch probe.verdict {
+        case .accepted, .untried: nil
+        case .refused: CommandFailure(probe.text)
+        case .unreachable, .undecided: CommandFailure(probe.text, exitCode: .unreachable)
+        }
+      return CommandResult(answer, failure == nil ? [probe.text] : [], failure: failure)
     }
   }
 }
 
-struct CredentialDeleteCommand: Subcommand {
+struct CredentialDeleteCommand: ResultCommand {
   static let about = CommandHelp(
     "credential delete", "take a hub's credential of a push service away",
     examples: ["belfry credential delete apns --hub news"])
@@ -279,16 +282,15 @@ struct CredentialDeleteCommand: Subcommand {
     .anyPlatform) var platform: PushPlatform
   let management = ManagementOptions()
 
-  func run(in context: CommandContext) async throws {
-    try await management.withHub(
+  func result(in context: CommandContext) async throws -> CommandResult {
+    try await management.withStore(
       .changes, as: .init("deleteCredential", platform.rawValue), in: context
     ) { runtime in
       let hub = try await management.place.hubName(runtime, in: context)
       try await runtime.service.removeCredential(platform, hub: hub)
-      if management.json {
-        return try context.printJSON(["hub": hub, "deleted": platform.rawValue])
-      }
-      context.print("hub \(hub) has no \(platform.word) credential any more")
+      return CommandResult(
+        ["hub": hub, "deleted": platform.rawValue],
+        ["hub \(hub) has no \(platform.word) credential any more"])
     }
   }
 }

@@ -1,6 +1,6 @@
 import HubStorage
 
-struct DatabaseAdoptCommand: Subcommand {
+struct DatabaseAdoptCommand: ResultCommand {
   static let about = CommandHelp(
     "database adopt", "declare that a PostgreSQL database has moved to another server",
     discussion: """
@@ -24,9 +24,9 @@ struct DatabaseAdoptCommand: Subcommand {
     let notifications: Int
   }
 
-  func run(in context: CommandContext) async throws {
+  func result(in context: CommandContext) async throws -> CommandResult {
     let change = HubPlace.Change("adoptDatabase")
-    let result = try await management.withHub(.changesNamespace, as: change, in: context) {
+    let result = try await management.withStore(.changesNamespace, as: change, in: context) {
       runtime in
       let database = try runtime.database
       let alive = try await database.livingNodes()
@@ -38,9 +38,11 @@ struct DatabaseAdoptCommand: Subcommand {
       let (registrations, notifications) = try await database.adoptServer()
       return Result(registrations: registrations, notifications: notifications)
     }
-    if management.json { return try context.printJSON(result) }
-    context.print(
-      "\(result.registrations) registrations had transaction numbers of another server, and count as "
-        + "written before now; \(result.notifications) notifications are under way")
+    return CommandResult(
+      result,
+      [
+        "\(result.registrations) registrations had transaction numbers of another server, and count as "
+          + "written before now; \(result.notifications) notifications are under way"
+      ])
   }
 }

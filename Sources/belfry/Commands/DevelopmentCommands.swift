@@ -50,7 +50,7 @@ struct DemoCommand: Subcommand {
       if json { listener.print = { _ in } }
       let ending = try await DemoStory(stack: stack, context: listener, limit: .seconds(timeout))
         .tell(stays: !exits)
-      if json { try context.printJSON(ending) }
+      try CommandResult(ending, []).print(asJSON: json, in: context)
     } catch {
       await stack.stop(within: .zero)
       throw error
@@ -146,12 +146,9 @@ struct UpCommand: Subcommand {
       control: addresses.emulator.control,
       backend: addresses.backend.url
     ).publish(context.environment)
-    if json {
-      try context.printJSON(addresses)
-    } else {
-      let keepsData = data != nil || options.database != nil
-      for line in Self.lines(addresses, keepsData: keepsData) { context.print(line) }
-    }
+    let keepsData = data != nil || options.database != nil
+    try CommandResult(addresses, Self.lines(addresses, keepsData: keepsData))
+      .print(asJSON: json, in: context)
     _ = await signal.wait()
     try? FileManager.default.removeItem(at: note)
     await stack.stop(within: .seconds(10))
@@ -243,22 +240,21 @@ struct EmulatorCommand: Subcommand {
       in: workspace.data.path, onFreePorts: port != nil, topic: topic,
       log: context.log)
     let addresses = StandInAddresses(standIns)
-    if json {
-      try context.printJSON(addresses)
-    } else {
-      context.print("The push services' stand-ins are up. Ctrl-C ends them.")
-      context.print("control   \(addresses.control)")
-      context.print("APNs      \(addresses.apns)  (topic \(addresses.topic))")
-      if let channels = addresses.apnsChannels {
-        context.print("channels  \(channels)  (of APNs: broadcasts to Live Activities)")
-      }
-      for (name, url) in addresses.services.sorted(by: { $0.key < $1.key }) {
-        context.print(name.padded(to: 10) + url)
-      }
-      context.print("CA        \(addresses.ca)")
-      context.print("")
-      context.print("Next, in another terminal: belfry up --emulator \(addresses.control)")
+    var lines = [
+      "The push services' stand-ins are up. Ctrl-C ends them.",
+      "control   \(addresses.control)", "APNs      \(addresses.apns)  (topic \(addresses.topic))",
+    ]
+    if let channels = addresses.apnsChannels {
+      lines.append("channels  \(channels)  (of APNs: broadcasts to Live Activities)")
     }
+    for (name, url) in addresses.services.sorted(by: { $0.key < $1.key }) {
+      lines.append(name.padded(to: 10) + url)
+    }
+    lines += [
+      "CA        \(addresses.ca)", "",
+      "Next, in another terminal: belfry up --emulator \(addresses.control)",
+    ]
+    try CommandResult(addresses, lines).print(asJSON: json, in: context)
     _ = await signal.wait()
     ShutdownSignal.step("the push services' stand-ins")
     await standIns.stop()

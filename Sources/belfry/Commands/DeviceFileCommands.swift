@@ -20,7 +20,7 @@ struct ExportCommand: Subcommand {
     ])
 
   @Argument("FILE", "the file to write; - for standard output") var file: String
-  let client = ClientOptions()
+  let client = ClientOptions(needsServer: true)
   @Flag(
     "--registrations-only",
     "write those that installations have made as registrations, as export jobs do")
@@ -66,11 +66,11 @@ struct ExportCommand: Subcommand {
       throw error
     }
     bar.clear()
-    // Standard output may be the exported file itself.
-    if client.json, file != "-" { return try context.printJSON(counts) }
     let text =
       "exported \(counts.installations) installations and \(counts.registrations) registrations"
-    if file == "-" { context.note(text) } else { context.print("\(text) to \(file)") }
+    // Standard output may be the exported file itself.
+    if file == "-" { return context.note(text) }
+    try CommandResult(counts, ["\(text) to \(file)"]).print(asJSON: client.json, in: context)
   }
 
   /// Reads installations concurrently, and writes those that still exist.
@@ -185,7 +185,7 @@ final class OutputFile {
   }
 }
 
-struct ImportCommand: Subcommand {
+struct ImportCommand: ResultCommand {
   static let about = CommandHelp(
     "import", "import the devices in a file into a hub, of Azure or of Belfry",
     discussion: """
@@ -200,7 +200,7 @@ struct ImportCommand: Subcommand {
 
   @Argument("FILE", "what `belfry export` or an export job wrote; - for standard input")
   var file: String
-  let client = ClientOptions()
+  let client = ClientOptions(needsServer: true)
   @Flag("--new-ids", "let the hub give registrations new ids (Azure takes only its own)")
   var hasNewIDs
   @Option("--failed", "FILE", "write the lines that fail there, to fix and import them again")
@@ -223,7 +223,7 @@ struct ImportCommand: Subcommand {
     let line: LineReader.Line
   }
 
-  func run(in context: CommandContext) async throws {
+  func result(in context: CommandContext) async throws -> CommandResult {
     let access = try await client.access(.changes("Manage"), in: context)
     let hub = access.client
     let source = try input()
@@ -261,12 +261,10 @@ struct ImportCommand: Subcommand {
     }
     interruption.end()
     bar.clear()
-    if client.json {
-      try context.printJSON(counts)
-    } else {
-      context.print("imported \(counts.imported) lines, \(counts.failed) failed")
-    }
-    if counts.failed > 0 { throw CommandFailure("\(counts.failed) lines were not imported") }
+    return CommandResult(
+      counts, ["imported \(counts.imported) lines, \(counts.failed) failed"],
+      failure: counts.failed == 0
+        ? nil : CommandFailure("\(counts.failed) lines were not imported"))
   }
 
   private func input() throws -> (handle: FileHandle, size: Int64?) {

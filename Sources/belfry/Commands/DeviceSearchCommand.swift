@@ -1,7 +1,7 @@
 import Foundation
 import NotificationHubs
 
-struct DeviceSearchCommand: Subcommand {
+struct DeviceSearchCommand: ResultCommand {
   static let about = CommandHelp(
     "device search", "find the device that a token or another handle belongs to",
     discussion: """
@@ -21,40 +21,33 @@ struct DeviceSearchCommand: Subcommand {
   @Argument("HANDLE", "the handle, or - for standard input") var handle: String
   let client = ClientOptions(belfryOnly: "Manage")
 
-  func run(in context: CommandContext) async throws {
+  func result(in context: CommandContext) async throws -> CommandResult {
     let handle =
       handle == "-" ? String(decoding: try TextInput.read(handle), as: UTF8.self) : handle
-    let access = try await client.access(.looks("Manage"), in: context)
-    let found = try await access.calling {
-      try await access.client.devices(withHandle: handle)
-    }
-    if client.json {
-      context.printJSON(written: found.json)
-    } else {
-      show(found, of: access.hub, in: context)
-    }
-    if found.installations.isEmpty, found.registrations.isEmpty {
-      throw CommandFailure("no device in hub \(access.hub) has this handle")
+    return try await client.withHub(.looks("Manage"), in: context) { access in
+      let found = try await access.client.devices(withHandle: handle)
+      let isEmpty = found.installations.isEmpty && found.registrations.isEmpty
+      return CommandResult(
+        written: found.json, isEmpty ? [] : Self.lines(found, of: access.hub),
+        failure: isEmpty
+          ? CommandFailure("no device in hub \(access.hub) has this handle") : nil)
     }
   }
 
-  private func show(_ found: DeviceSearch, of hub: String, in context: CommandContext) {
-    for installation in found.installations {
-      context.print("installation  " + ShownInstallation(installation).line)
+  private static func lines(_ found: DeviceSearch, of hub: String) -> [String] {
+    let registrations = found.registrations.map { one in
+      [
+        "registration", one.registrationID.padded(to: 36), one.platform.rawValue.padded(to: 7),
+        one.template.map { $0.isEmpty ? "template" : "template \($0)" } ?? "native",
+        one.installationID.map { "of \($0)" } ?? "",
+        one.tags.map(\.rawValue).joined(separator: ", "),
+      ].filter { !$0.isEmpty }.joined(separator: "  ")
     }
-    for one in found.registrations {
-      context.print(
-        [
-          "registration", one.registrationID.padded(to: 36), one.platform.rawValue.padded(to: 7),
-          one.template.map { $0.isEmpty ? "template" : "template \($0)" } ?? "native",
-          one.installationID.map { "of \($0)" } ?? "",
-          one.tags.map(\.rawValue).joined(separator: ", "),
-        ].filter { !$0.isEmpty }.joined(separator: "  "))
-    }
-    guard !found.installations.isEmpty || !found.registrations.isEmpty else { return }
-    context.print(
-      found.installations.count.counted("installation") + " and "
-        + found.registrations.count.counted("registration") + " in hub \(hub)"
-        + (found.hasMore ? "; there are more" : ""))
+    return found.installations.map { "installation  " + ShownInstallation($0).line } + registrations
+      + [
+        found.installations.count.counted("installation") + " and "
+          + found.registrations.count.counted("registration") + " in hub \(hub)"
+          + (found.hasMore ? "; there are more" : "")
+      ]
   }
 }

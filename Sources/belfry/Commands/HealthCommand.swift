@@ -2,7 +2,7 @@ import Foundation
 import HTTPClient
 import NotificationHubs
 
-struct HealthCommand: Subcommand {
+struct HealthCommand: ResultCommand {
   static let about = CommandHelp(
     "health", "check whether a server is ready",
     discussion: """
@@ -23,20 +23,18 @@ struct HealthCommand: Subcommand {
   var ca: String?
   @Flag("--json", "print what the server says: one JSON object") var json
 
-  func run(in context: CommandContext) async throws {
+  func result(in context: CommandContext) async throws -> CommandResult {
     let anchors = try ca.map { try ClientTransport.anchors(in: $0) } ?? []
     let address = try address(context)
     let health = try await ServerHealth.ask(address, anchorsPEM: anchors)
     let report = health.report
-    if json {
-      let lines = String(decoding: health.body, as: UTF8.self).split(whereSeparator: \.isNewline)
-      for line in lines { context.print(String(line).harmless) }
-    } else {
-      context.print("\(report.status) at \(address)")
-      for reason in report.reasons { context.print("\(reason.code): \(reason.text)") }
-      for warning in report.warnings { context.print("warning \(warning.code): \(warning.text)") }
-    }
-    if health.status != 200 { throw CommandFailure("the server is \(report.status)") }
+    let body = String(decoding: health.body, as: UTF8.self).split(whereSeparator: \.isNewline)
+    return CommandResult(
+      written: Array(body.map { String($0).harmless }.joined(separator: "\n").utf8),
+      ["\(report.status) at \(address)"]
+        + report.reasons.map { "\($0.code): \($0.text)" }
+        + report.warnings.map { "warning \($0.code): \($0.text)" },
+      failure: health.status == 200 ? nil : CommandFailure("the server is \(report.status)"))
   }
 
   private func address(_ context: CommandContext) throws -> String {

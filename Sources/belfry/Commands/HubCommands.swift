@@ -6,31 +6,30 @@ import Wire
 /// A hub as printed by the commands.
 private struct ShownHub: Encodable {
   let name: String
-  let createdAt: String
+  let createdAt: String?
   let registrationTTL: Int?
   let disabled: Bool
   let userMetadata: String?
-  let updatedAt: String
+  let updatedAt: String?
   let policies: [String]
   let credentials: [String]
 
-  init(_ hub: Hub, service: HubService) async throws {
+  init(_ hub: HubDescription) {
     name = hub.name
-    createdAt = hub.createdAt.formatted(.iso8601)
+    createdAt = hub.createdTime?.formatted(.iso8601)
     registrationTTL = hub.registrationTTL.map { Int($0) }
     disabled = hub.isDisabled
     userMetadata = hub.userMetadata
-    updatedAt = hub.updatedAt.formatted(.iso8601)
-    policies = try await service.policies(hub: hub.name).map(\.name)
-    credentials = try await service.credentials(hub: hub.name).map(\.platform.rawValue)
+    updatedAt = hub.updatedTime?.formatted(.iso8601)
+    policies = hub.authorizationRules?.map(\.keyName) ?? []
+    credentials = hub.credentials.keys.map(\.rawValue).sorted()
   }
 
-  func print(json: Bool, in context: CommandContext) throws {
-    if json { return try context.printJSON(self) }
+  var result: CommandResult {
     let lines = [
       "name          \(name)",
-      "created       \(createdAt)",
-      "updated       \(updatedAt)",
+      "created       \(createdAt ?? "")",
+      "updated       \(updatedAt ?? "")",
       "status        \(disabled ? "disabled: refuses devices and sends" : "enabled")",
       "devices live  \(registrationTTL.map { "\($0) s after their last write" } ?? "forever")",
       "policies      \(policies.joined(separator: ", "))",
@@ -38,89 +37,99 @@ private struct ShownHub: Encodable {
         + (credentials.isEmpty
           ? "none; add one with `belfry credential set`" : credentials.joined(separator: ", ")),
     ]
-    for line in lines + (userMetadata.map { ["metadata      \($0)"] } ?? []) { context.print(line) }
+    return CommandResult(self, lines + (userMetadata.map { ["metadata      \($0)"] } ?? []))
+  }
+
+  /// A row of a list.
+  var line: String {
+    "\(name.padded(to: 24)) \(createdAt ?? "")  credentials: "
+      + (credentials.isEmpty ? "none" : credentials.joined(separator: ", "))
+      + (disabled ? "  (disabled)" : "")
+  }
+}
+
+extension HubAccess {
+  /// The description of a hub.
+  /// - Throws: ``CommandFailure`` that lists the existing hubs, where the key may list them.
+  func description(of name: String) async throws -> HubDescription {
+    do {
+      guard HubDescription.isName(name) else { throw NotificationHubError(kind: .notFound) }
+      return try await namespace.hub(name)
+    } catch let error as NotificationHubError where error.kind == .notFound {
+      guard let known = try? await namespace.hubs() else { throw error }
+      throw CommandFailure(unknownHub: name, of: known.map(\.name))
+    }
   }
 }
 
 /// The lifetime of devices after their last write.
 private let lifetime = Reader.time(86_400...Int(Int32.max))
 
-struct HubCreateCommand: Subcommand {
+struct HubCreateCommand: ResultCommand {
   static let about = CommandHelp(
     "hub create", "create a hub with its default access policies",
     examples: ["belfry hub create news --data /var/lib/belfry"])
 
   @Argument("NAME", "begins with a letter; letters, digits and -._", .hubName) var name: String
-  let management = ManagementOptions(namesHub: false)
+  let client = ClientOptions(namesHub: false)
   @Option(
     "--ttl", "TIME", "forget devices so long after their last write: 90d (default: never)", lifetime
   )
   var ttl: Int?
 
-  func run(in context: CommandContext) async throws {
-    try await management.withHub(.creates(name), as: .init("createHub"), in: context) { runtime in
+  func result(in context: CommandContext) async throws -> CommandResult {
+    try await client.withHub(.manages(.creates(name)), in: context) { access in
+      let hub: HubDescription
       do {
-        _ = try await runtime.service.createHub(
-          named: name, registrationTTL: ttl.map(TimeInterval.init))
-      } catch let failure as HubFailure where failure.status == 409 {
+        hub = try await access.namespace.create(
+          HubDescription(name: name, registrationTTL: ttl.map(TimeInterval.init)))
+      } catch let error as NotificationHubError where error.kind == .conflict {
         throw CommandFailure("a hub named '\(name)' exists already")
       }
-      let hub = try await runtime.hub(named: name)
-      if management.json {
-        return try await ShownHub(hub, service: runtime.service).print(json: true, in: context)
+      let place = client.place.options
+      var lines = ["created hub \(hub.name)"]
+      if let runtime = access.runtime {
+        lines.append(
+          "next: belfry credential set apns\(place) --hub \(hub.name) --key AuthKey_….p8 …")
+        if !runtime.data.isServed { lines.append("      belfry serve\(place)") }
+        lines.append("      belfry sas --connection-string\(place) --hub \(hub.name)")
       }
-      let place = management.place.options
-      context.print("created hub \(hub.name)")
-      context.print(
-        "next: belfry credential set apns\(place) --hub \(hub.name) --key AuthKey_….p8 …")
-      if !runtime.data.isServed { context.print("      belfry serve\(place)") }
-      context.print("      belfry sas --connection-string\(place) --hub \(hub.name)")
+      return CommandResult(ShownHub(hub), lines)
     }
   }
 }
 
-struct HubListCommand: Subcommand {
+struct HubListCommand: ResultCommand {
   static let about = CommandHelp(
     "hub list", "list the hubs",
     examples: ["belfry hub list --json"])
 
-  let management = ManagementOptions(namesHub: false)
+  let client = ClientOptions(namesHub: false)
 
-  func run(in context: CommandContext) async throws {
-    try await management.withHub(in: context) { runtime in
-      var hubs: [ShownHub] = []
-      for hub in try await runtime.service.hubs() {
-        hubs.append(try await ShownHub(hub, service: runtime.service))
-      }
-      if management.json { return try context.printJSON(["hubs": hubs]) }
-      for hub in hubs {
-        context.print(
-          "\(hub.name.padded(to: 24)) \(hub.createdAt)  credentials: "
-            + (hub.credentials.isEmpty ? "none" : hub.credentials.joined(separator: ", "))
-            + (hub.disabled ? "  (disabled)" : ""))
-      }
-      context.print(hubs.count.counted("hub"))
+  func result(in context: CommandContext) async throws -> CommandResult {
+    try await client.withHub(.manages(), in: context) { access in
+      let hubs = try await access.namespace.hubs().map(ShownHub.init)
+      return CommandResult(["hubs": hubs], hubs.map(\.line) + [hubs.count.counted("hub")])
     }
   }
 }
 
-struct HubShowCommand: Subcommand {
+struct HubShowCommand: ResultCommand {
   static let about = CommandHelp(
     "hub show", "show one hub",
     examples: ["belfry hub show news"])
 
   @Argument("NAME", "the hub") var name: String
-  let management = ManagementOptions(namesHub: false)
+  let client = ClientOptions(namesHub: false)
 
-  func run(in context: CommandContext) async throws {
-    try await management.withHub(in: context) { runtime in
-      try await ShownHub(try await runtime.hub(named: name), service: runtime.service)
-        .print(json: management.json, in: context)
+  func result(in context: CommandContext) async throws -> CommandResult {
+    try await client.withHub(.manages(), in: context) { access in
+      ShownHub(try await access.description(of: name)).result
     }
   }
 }
 
-struct HubUpdateCommand: Subcommand {
+struct HubUpdateCommand: ResultCommand {
   static let about = CommandHelp(
     "hub update", "change a hub: how long devices live, disabled or not, its metadata",
     discussion: """
@@ -143,12 +152,12 @@ struct HubUpdateCommand: Subcommand {
   @Option("--metadata", "TEXT", "text of your own, kept with the hub; empty takes it away")
   var metadata: String?
 
-  func run(in context: CommandContext) async throws {
+  func result(in context: CommandContext) async throws -> CommandResult {
     try UsageError.check(exclusive: $disables, $enables)
     if ttl == nil, !disables, !enables, metadata == nil {
       throw UsageError("nothing to change; give --ttl, --disable, --enable or --metadata")
     }
-    try await management.withHub(.changesHub(name), as: .init("updateHub"), in: context) {
+    return try await management.withStore(.changesHub(name), as: .init("updateHub"), in: context) {
       runtime in
       let present = try await runtime.hub(named: name)
       var change = HubChange(
@@ -157,34 +166,34 @@ struct HubUpdateCommand: Subcommand {
         userMetadata: present.userMetadata)
       if let ttl { change.registrationTTL = ttl.map(TimeInterval.init) }
       if let metadata { change.userMetadata = metadata.isEmpty ? nil : metadata }
-      let hub = try await runtime.service.updateHub(named: present.name, change)
-      try await ShownHub(hub, service: runtime.service).print(json: management.json, in: context)
+      _ = try await runtime.service.updateHub(named: present.name, change)
+      return ShownHub(
+        try await runtime.client(in: context).description(of: present.name)
+      ).result
     }
   }
 }
 
-struct HubDeleteCommand: Subcommand {
+struct HubDeleteCommand: ResultCommand {
   static let about = CommandHelp(
     "hub delete", "delete a hub with all its devices and notifications",
     examples: ["belfry hub delete news --yes"])
 
   @Argument("NAME", "the hub") var name: String
-  let management = ManagementOptions(namesHub: false)
+  let client = ClientOptions(namesHub: false)
   @Flag("--yes", "do it without asking; there is no undo") var isConfirmed
 
-  func run(in context: CommandContext) async throws {
-    try await management.withHub(.changesHub(name), as: .init("deleteHub"), in: context) {
-      runtime in
-      let hub = try await runtime.hub(named: name)
-      try context.confirm("this deletes hub '\(hub.name)' with all its data for good", isConfirmed)
-      try await runtime.service.deleteHub(named: hub.name)
-      if management.json { return try context.printJSON(["deleted": hub.name]) }
-      context.print("deleted hub \(hub.name)")
+  func result(in context: CommandContext) async throws -> CommandResult {
+    try await client.withHub(.manages(.changesHub(name)), in: context) { access in
+      let hub = try await access.description(of: name).name
+      try context.confirm("this deletes hub '\(hub)' with all its data for good", isConfirmed)
+      try await access.namespace.delete(hub: hub)
+      return CommandResult(["deleted": hub], ["deleted hub \(hub)"])
     }
   }
 }
 
-struct HubRestoreDevicesCommand: Subcommand {
+struct HubRestoreDevicesCommand: ResultCommand {
   static let about = CommandHelp(
     "hub restore-devices", "restore devices that a push service has wrongly reported as dead",
     discussion: """
@@ -207,27 +216,26 @@ struct HubRestoreDevicesCommand: Subcommand {
   var since: Date?
   @Flag("--dry-run", "only show what could come back, by hour") var isDryRun
 
-  func run(in context: CommandContext) async throws {
-    let access = try await client.access(
-      isDryRun ? .looks("Manage") : .changes("Manage"), in: context)
-    guard isDryRun else {
-      let done = try await access.calling {
-        try await access.client.restoreDevices(on: platform, since: since)
+  func result(in context: CommandContext) async throws -> CommandResult {
+    let use = isDryRun ? ClientOptions.Use.looks("Manage") : .changes("Manage")
+    return try await client.withHub(use, in: context) { access in
+      guard isDryRun else {
+        let done = try await access.client.restoreDevices(on: platform, since: since)
+        return CommandResult(
+          written: done.json,
+          [
+            "\(done.restored) registrations are back in hub \(access.hub); \(done.superseded) stay "
+              + "away: their app has registered again, or their time is over"
+          ])
       }
-      if client.json { return context.printJSON(written: done.json) }
-      return context.print(
-        "\(done.restored) registrations are back in hub \(access.hub); \(done.superseded) stay "
-          + "away: their app has registered again, or their time is over")
-    }
-    let found = try await access.calling {
-      try await access.client.removedDevices(on: platform, since: since)
-    }
-    if client.json { return context.printJSON(written: found.json) }
-    for item in found.items {
-      context.print(
+      let found = try await access.client.removedDevices(on: platform, since: since)
+      let rows = found.items.map { item in
         WireDate.seconds(item.hour) + "  " + item.platform.rawValue.padded(to: 8) + " "
-          + item.outcome.padded(to: 16) + " " + String(item.registrations))
+          + item.outcome.padded(to: 16) + " " + String(item.registrations)
+      }
+      return CommandResult(
+        written: found.json,
+        rows + ["\(found.total) registrations could come back in hub \(access.hub)"])
     }
-    context.print("\(found.total) registrations could come back in hub \(access.hub)")
   }
 }

@@ -2,7 +2,7 @@ import Foundation
 import HubCore
 import NotificationHubs
 
-struct InstallationPutCommand: Subcommand {
+struct InstallationPutCommand: ResultCommand {
   static let about = CommandHelp(
     "installation put", "create or replace an installation",
     examples: [
@@ -26,14 +26,13 @@ struct InstallationPutCommand: Subcommand {
     "a template, such as 'main={\"aps\":{\"alert\":\"$(message)\"}}'", .pair)
   var templates: [(name: String, value: String)]
 
-  func run(in context: CommandContext) async throws {
+  func result(in context: CommandContext) async throws -> CommandResult {
     let installation = try installation()
-    let access = try await client.access(.changes("Listen"), in: context)
-    try await access.calling { try await access.client.createOrReplace(installation) }
-    if client.json {
-      try context.printJSON(["installationId": installation.installationID])
-    } else {
-      context.print("installation \(installation.installationID) is in hub \(access.hub)")
+    return try await client.withHub(.changes("Listen"), in: context) { access in
+      try await access.client.createOrReplace(installation)
+      return CommandResult(
+        ["installationId": installation.installationID],
+        ["installation \(installation.installationID) is in hub \(access.hub)"])
     }
   }
 
@@ -63,7 +62,7 @@ extension [(name: String, value: String)] {
   var templates: [String: PushTemplate] { dictionary.mapValues { PushTemplate(body: $0) } }
 }
 
-struct InstallationGetCommand: Subcommand {
+struct InstallationGetCommand: ResultCommand {
   static let about = CommandHelp(
     "installation get", "read an installation",
     examples: ["belfry installation get 3f1c6c0e --data belfry-data"])
@@ -71,18 +70,16 @@ struct InstallationGetCommand: Subcommand {
   @Argument("ID", "the installation's id") var id: String
   let client = ClientOptions()
 
-  func run(in context: CommandContext) async throws {
-    let access = try await client.access(.looks("Listen"), in: context)
-    let installation = try await access.calling { try await access.client.installation(id) }
-    if client.json {
-      context.printJSON(written: installation.hubJSON)
-    } else {
-      for line in ShownInstallation(installation).lines { context.print(line) }
+  func result(in context: CommandContext) async throws -> CommandResult {
+    let installation = try await client.withHub(.looks("Listen"), in: context) {
+      try await $0.client.installation(id)
     }
+    return CommandResult(
+      written: installation.hubJSON, ShownInstallation(installation).lines)
   }
 }
 
-struct InstallationPatchCommand: Subcommand {
+struct InstallationPatchCommand: ResultCommand {
   static let about = CommandHelp(
     "installation patch", "change parts of an installation: all of them or none",
     examples: [
@@ -102,16 +99,13 @@ struct InstallationPatchCommand: Subcommand {
   var newTemplates: [(name: String, value: String)]
   @Option(repeated: "--remove-template", "NAME", "remove a template") var oldTemplates: [String]
 
-  func run(in context: CommandContext) async throws {
+  func result(in context: CommandContext) async throws -> CommandResult {
     let patch = try patch()
     guard !patch.operations.isEmpty else { throw UsageError("nothing to change was given") }
-    let access = try await client.access(.changes("Listen"), in: context)
-    try await access.calling { try await access.client.patch(installation: id, patch) }
-    if client.json {
-      try context.printJSON(["installationId": id])
-    } else {
-      context.print("changed installation \(id)")
+    try await client.withHub(.changes("Listen"), in: context) {
+      try await $0.client.patch(installation: id, patch)
     }
+    return CommandResult(["installationId": id], ["changed installation \(id)"])
   }
 
   private func patch() throws -> InstallationPatch {
@@ -131,7 +125,7 @@ struct InstallationPatchCommand: Subcommand {
   }
 }
 
-struct InstallationDeleteCommand: Subcommand {
+struct InstallationDeleteCommand: ResultCommand {
   static let about = CommandHelp(
     "installation delete", "delete an installation and what was derived from it",
     examples: ["belfry installation delete 3f1c6c0e"])
@@ -139,21 +133,17 @@ struct InstallationDeleteCommand: Subcommand {
   @Argument("ID", "the installation's id") var id: String
   let client = ClientOptions()
 
-  func run(in context: CommandContext) async throws {
-    let access = try await client.access(.changes("Listen"), in: context)
-    try await access.calling { try await access.client.delete(installation: id) }
-    if client.json { return try context.printJSON(["deleted": id]) }
-    context.print("installation \(id) is gone")
+  func result(in context: CommandContext) async throws -> CommandResult {
+    try await client.withHub(.changes("Listen"), in: context) {
+      try await $0.client.delete(installation: id)
+    }
+    return CommandResult(["deleted": id], ["installation \(id) is gone"])
   }
 }
 
-struct InstallationListCommand: Subcommand {
+struct InstallationListCommand: ResultCommand {
   static let about = CommandHelp(
     "installation list", "list a hub's installations",
-    discussion: """
-      Reads the data directory, also when no server runs on it; with a connection string it asks a
-      server over HTTP.
-      """,
     examples: [
       "belfry installation list --hub news --limit 20",
       "belfry installation list --user ann --connection 'Endpoint=sb://…' --hub news",
@@ -172,57 +162,31 @@ struct InstallationListCommand: Subcommand {
       return expired
     }) var isExpired: Bool?
   @Option("--limit", "N", "at most so many", .integer(1...100_000)) var limit = 100
-  @Option(
-    "--after", "PLACE", "go on where a list has ended (on a data directory)", .integer(1...Int.max))
+  @Option("--after", "PLACE", "go on where a list has ended", .integer(1...Int.max))
   var after: Int?
 
-  func run(in context: CommandContext) async throws {
-    let place = client.place
-    if case .connection = try place.target(in: context).place {
-      guard after == nil else {
-        throw UsageError("--after is for a data directory, not for a connection string")
-      }
-      let access = try await client.access(.looks("Manage"), in: context)
-      var query = InstallationQuery(tag: tag, user: user)
-      query.platform = platform
-      query.expired = isExpired
-      let found = try await access.calling {
-        try await access.client.installations(query).first(limit + 1)
-      }
-      show(found, of: access.hub, in: context, next: nil)
-      return
-    }
-    try await place.withHub(in: context) { runtime in
-      let hub = try await runtime.hub(named: try await place.hubName(runtime, in: context))
-      let filter = InstallationFilter(
-        tag: tag, userID: user, platform: platform, isExpired: isExpired, asOf: Date())
+  func result(in context: CommandContext) async throws -> CommandResult {
+    var query = InstallationQuery(tag: tag, user: user)
+    query.platform = platform
+    query.expired = isExpired
+    return try await client.withHub(.inspects, in: context) { access in
       var found: [Installation] = []
-      var next = after.map { InstallationPosition($0) }
+      var next = after.map { ContinuationToken.encode(Array(String($0).utf8)) }
       repeat {
-        let page = try await runtime.service.installations(
-          hub: hub, filter, after: next, limit: limit - found.count)
-        found += page.installations
-        next = page.next
+        query.pageSize = min(100, limit - found.count)
+        let page = try await access.client.installations(query).page(after: next)
+        found += page.elements
+        next = page.continuation
       } while next != nil && found.count < limit
-      show(found, of: hub.name, in: context, next: next)
+      let more = next.flatMap(ContinuationToken.decode).map {
+        "; there are more: raise --limit, or go on with --after "
+          + String(decoding: $0, as: UTF8.self)
+      }
+      return CommandResult(
+        written: InstallationList.json(found),
+        found.map { ShownInstallation($0).line }
+          + [found.count.counted("installation") + " in hub \(access.hub)" + (more ?? "")])
     }
-  }
-
-  /// - Parameter next: The position at which `--after` continues.
-  private func show(
-    _ found: [Installation], of hub: String, in context: CommandContext, next: InstallationPosition?
-  ) {
-    let shown = Array(found.prefix(limit))
-    if client.json {
-      context.printJSON(written: InstallationList.json(shown))
-      return
-    }
-    for installation in shown { context.print(ShownInstallation(installation).line) }
-    var line = shown.count.counted("installation") + " in hub \(hub)"
-    if found.count > limit {
-      line += next.map { "; more: --after \($0)" } ?? "; there are more: raise --limit"
-    }
-    context.print(line)
   }
 }
 

@@ -10,7 +10,7 @@ private func usingKeys<Value>(_ work: () async throws -> Value) async throws -> 
   }
 }
 
-struct KeyListCommand: Subcommand {
+struct KeyListCommand: ResultCommand {
   static let about = CommandHelp(
     "key list", "list the master keys by their ids, and how much is sealed under each",
     discussion: """
@@ -27,8 +27,8 @@ struct KeyListCommand: Subcommand {
     let values: Int
   }
 
-  func run(in context: CommandContext) async throws {
-    let (keys, unopened) = try await management.withHub(in: context) { runtime in
+  func result(in context: CommandContext) async throws -> CommandResult {
+    let (keys, unopened) = try await management.withStore(in: context) { runtime in
       let store = runtime.service.store
       let (inForce, values) = (try await store.sealingKey(), try await store.sealedValues())
       return (
@@ -37,20 +37,21 @@ struct KeyListCommand: Subcommand {
         }, values.unopened
       )
     }
-    if management.json { return try context.printJSON(keys) }
-    for key in keys {
-      context.print(
-        key.id + "  " + (key.isInForce ? "in force" : "opens").padded(to: 9)
-          + " \(key.values) values")
-    }
+    var notes: [String] = []
     if keys.count > 1 {
-      context.note("a rotation is under way: `belfry key rotate --finish` ends it")
+      notes.append("a rotation is under way: `belfry key rotate --finish` ends it")
     }
-    if !unopened.isEmpty { context.note("no key opens " + unopened.joined(separator: ", ")) }
+    if !unopened.isEmpty { notes.append("no key opens " + unopened.joined(separator: ", ")) }
+    return CommandResult(
+      keys,
+      keys.map { key in
+        key.id + "  " + (key.isInForce ? "in force" : "opens").padded(to: 9)
+          + " \(key.values) values"
+      }, notes: notes)
   }
 }
 
-struct KeyRotateCommand: Subcommand {
+struct KeyRotateCommand: ResultCommand {
   static let about = CommandHelp(
     "key rotate", "replace the master key while servers run",
     discussion: """
@@ -73,9 +74,10 @@ struct KeyRotateCommand: Subcommand {
   private let management = ManagementOptions(namesHub: false, settings: [.database])
   @Flag("--finish", "only end a rotation that was begun") var finish
 
-  func run(in context: CommandContext) async throws {
+  func result(in context: CommandContext) async throws -> CommandResult {
     let change = HubPlace.Change("rotateMasterKey")
-    let key = try await management.withHub(.changesNamespace, as: change, in: context) { runtime in
+    let key = try await management.withStore(.changesNamespace, as: change, in: context) {
+      runtime in
       let folder = URL(fileURLWithPath: runtime.data.path).lastPathComponent
       guard runtime.shared == nil || runtime.keys.file == nil || !Workspace.isOwn(folder) else {
         throw CommandFailure(
@@ -91,9 +93,10 @@ struct KeyRotateCommand: Subcommand {
         ).run(finishing: finish)
       }
     }
-    if management.json { return try context.printJSON(["key": key]) }
-    context.print("the master key is \(key)")
-    context.note(
-      "backups made before need the old key: keep it where their key is, or delete it with them")
+    return CommandResult(
+      ["key": key], ["the master key is \(key)"],
+      notes: [
+        "backups made before need the old key: keep it where their key is, or delete it with them"
+      ])
   }
 }

@@ -1,7 +1,7 @@
 import Foundation
 import HubStorage
 
-struct MoveCommand: Subcommand {
+struct MoveCommand: ResultCommand {
   static let about = CommandHelp(
     "move", "move all hubs from a file to PostgreSQL, or back",
     discussion: """
@@ -43,7 +43,7 @@ struct MoveCommand: Subcommand {
     let tables: [Table]
   }
 
-  func run(in context: CommandContext) async throws {
+  func result(in context: CommandContext) async throws -> CommandResult {
     guard let source, let target else { throw UsageError("give --from and --to") }
     let configuration = try Configuration(
       file: nil, environment: context.environment, flags: settings.given)
@@ -53,15 +53,12 @@ struct MoveCommand: Subcommand {
     do {
       let tables =
         isDryRun ? try await preview(ends, in: context) : try await move(ends, in: context)
-      if json {
-        return try context.printJSON(
-          Result(from: ends.source, to: ends.target, isDryRun: isDryRun, tables: tables))
+      let rows = tables.map { table in
+        table.table.padded(to: 22) + String(table.rows).padded(to: 12) + (table.hash ?? "")
       }
-      for table in tables {
-        context.print(
-          table.table.padded(to: 22) + String(table.rows).padded(to: 12) + (table.hash ?? ""))
-      }
-      context.print(isDryRun ? "nothing was changed" : ends.advice)
+      return CommandResult(
+        Result(from: ends.source, to: ends.target, isDryRun: isDryRun, tables: tables),
+        rows + [isDryRun ? "nothing was changed" : ends.advice])
     } catch let refusal as MoveRefusal {
       let done = refusal.isOfUsedTarget ? try await ends.done() : nil
       throw CommandFailure(done ?? "\(refusal)")

@@ -1,7 +1,7 @@
 import Foundation
 import HubStorage
 
-struct NodeListCommand: Subcommand {
+struct NodeListCommand: ResultCommand {
   static let about = CommandHelp(
     "node list", "list the servers that work on a PostgreSQL database as one hub",
     discussion: """
@@ -35,16 +35,15 @@ struct NodeListCommand: Subcommand {
     }
   }
 
-  func run(in context: CommandContext) async throws {
-    let nodes = try await management.withHub(in: context) { try await $0.database.nodes() }
-    if management.json { return try context.printJSON(nodes.map(Node.init)) }
-    if nodes.isEmpty { context.print("no server works on this database") }
-    for node in nodes {
-      context.print(
-        String(node.id).padded(to: 5) + " " + node.name.padded(to: 20) + " "
-          + (node.isAlive ? "alive" : "silent for \(Int(node.silence)) s").padded(to: 20) + " "
-          + "belfry \(node.version) \(node.address)")
+  func result(in context: CommandContext) async throws -> CommandResult {
+    let nodes = try await management.withStore(in: context) { try await $0.database.nodes() }
+    let rows = nodes.map { node in
+      String(node.id).padded(to: 5) + " " + node.name.padded(to: 20) + " "
+        + (node.isAlive ? "alive" : "silent for \(Int(node.silence)) s").padded(to: 20) + " "
+        + "belfry \(node.version) \(node.address)"
     }
+    return CommandResult(
+      nodes.map(Node.init), rows.isEmpty ? ["no server works on this database"] : rows)
   }
 }
 

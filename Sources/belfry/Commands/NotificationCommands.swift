@@ -13,23 +13,23 @@ private struct NotificationListing: ParameterGroup {
   @Option("--until", "TIME", "before; also +2h from now", .instant) var until: Date?
   @Option("--limit", "N", "at most so many", .integer(1...1_000_000)) var limit = 100
 
-  func run(
+  func result(
     in context: CommandContext,
     _ list: (NotificationHubClient, NotificationQuery) -> PagedList<NotificationSummary>
-  ) async throws {
+  ) async throws -> CommandResult {
     let query = NotificationQuery(
       tag: tag, from: from, until: until, pageSize: min(100, limit + 1))
-    let access = try await client.access(.looks("Send"), in: context)
-    let found = try await access.calling { try await list(access.client, query).first(limit + 1) }
-    let shown = Array(found.prefix(limit))
-    let hasMore = found.count > limit
-    if client.json {
-      return context.printJSON(written: NotificationList.json(shown, hasMore: hasMore))
+    return try await client.withHub(.looks("Send"), in: context) { access in
+      let found = try await list(access.client, query).first(limit + 1)
+      let shown = Array(found.prefix(limit))
+      let hasMore = found.count > limit
+      return CommandResult(
+        written: NotificationList.json(shown, hasMore: hasMore),
+        shown.map(Self.line) + [
+          shown.count.counted("notification")
+            + " in hub \(access.hub)" + (hasMore ? "; there are more: raise --limit" : "")
+        ])
     }
-    for one in shown { context.print(Self.line(one)) }
-    context.print(
-      shown.count.counted("notification")
-        + " in hub \(access.hub)" + (hasMore ? "; there are more: raise --limit" : ""))
   }
 
   private static func line(_ one: NotificationSummary) -> String {
@@ -53,7 +53,7 @@ extension NotificationTelemetry.State {
   ]
 }
 
-struct NotificationListCommand: Subcommand {
+struct NotificationListCommand: ResultCommand {
   static let about = CommandHelp(
     "notification list", "list what was sent, is under way or waits, the newest first",
     examples: [
@@ -81,8 +81,8 @@ struct NotificationListCommand: Subcommand {
   @Option("--kind", "WORD", "only of this kind", .one(of: NotificationSummary.Kind.all))
   var kind: NotificationSummary.Kind?
 
-  func run(in context: CommandContext) async throws {
-    try await listing.run(in: context) { client, query in
+  func result(in context: CommandContext) async throws -> CommandResult {
+    try await listing.result(in: context) { client, query in
       var query = query
       query.states = states ?? []
       query.kind = kind
@@ -91,7 +91,7 @@ struct NotificationListCommand: Subcommand {
   }
 }
 
-struct ScheduleListCommand: Subcommand {
+struct ScheduleListCommand: ResultCommand {
   static let about = CommandHelp(
     "schedule list", "list the notifications that wait for their time, the soonest first",
     discussion: "`belfry notification cancel ID` takes one back.",
@@ -99,12 +99,12 @@ struct ScheduleListCommand: Subcommand {
 
   private let listing = NotificationListing()
 
-  func run(in context: CommandContext) async throws {
-    try await listing.run(in: context) { $0.scheduledNotifications($1) }
+  func result(in context: CommandContext) async throws -> CommandResult {
+    try await listing.result(in: context) { $0.scheduledNotifications($1) }
   }
 }
 
-struct NotificationShowCommand: Subcommand {
+struct NotificationShowCommand: ResultCommand {
   static let about = CommandHelp(
     "notification show", "show the state and the outcomes of a notification",
     discussion: """
@@ -117,21 +117,23 @@ struct NotificationShowCommand: Subcommand {
   @Flag("--wait", "wait until every device has its outcome") var waits
   @Option("--timeout", "SECONDS", "how long --wait waits", .integer(1...86_400)) var timeout = 60
 
-  func run(in context: CommandContext) async throws {
-    let access = try await client.access(.looks("Send"), in: context)
-    let telemetry = try await access.finalTelemetry(
-      of: id, within: waits ? .seconds(timeout) : .zero, json: client.json, in: context)
-    try ShownTelemetry(telemetry).print(json: client.json, in: context)
-    guard waits else { return }
-    guard telemetry.state.isFinal else {
-      throw CommandFailure("still \(telemetry.state) after \(timeout) s; delivery continues")
-    }
-    try NotificationEnd(id: id, place: client.place)
-      .check(telemetry.state, succeeded: telemetry.count(of: .success))
+  func result(in context: CommandContext) async throws -> CommandResult {
+    let telemetry =
+      if waits {
+        try await client.access(.looks("Send"), in: context)
+          .finalTelemetry(of: id, within: .seconds(timeout), json: client.json, in: context)
+      } else {
+        try await client.withHub(.looks("Send"), in: context) {
+          try await $0.client.telemetry(of: id)
+        }
+      }
+    let end = NotificationEnd(id: id, place: client.place)
+    return ShownTelemetry(telemetry).result(
+      waits ? end.failure(telemetry, after: timeout) : nil)
   }
 }
 
-struct NotificationCancelCommand: Subcommand {
+struct NotificationCancelCommand: ResultCommand {
   static let about = CommandHelp(
     "notification cancel", "cancel a scheduled notification",
     discussion: """
@@ -143,17 +145,17 @@ struct NotificationCancelCommand: Subcommand {
     ])
 
   @Argument("ID", "what `belfry send --at` printed") var id: String
-  let client = ClientOptions()
+  let client = ClientOptions(needsServer: true)
 
-  func run(in context: CommandContext) async throws {
-    let access = try await client.access(.changes("Send"), in: context)
-    try await access.calling { try await access.client.cancel(scheduled: id) }
-    if client.json { return try context.printJSON(["notificationId": id, "state": "Canceled"]) }
-    context.print("cancelled: \(id)")
+  func result(in context: CommandContext) async throws -> CommandResult {
+    try await client.withHub(.changes("Send"), in: context) {
+      try await $0.client.cancel(scheduled: id)
+    }
+    return CommandResult(["notificationId": id, "state": "Canceled"], ["cancelled: \(id)"])
   }
 }
 
-struct NotificationAbortCommand: Subcommand {
+struct NotificationAbortCommand: ResultCommand {
   static let about = CommandHelp(
     "notification abort", "stop a notification that is under way",
     discussion: """
@@ -163,18 +165,21 @@ struct NotificationAbortCommand: Subcommand {
     examples: ["belfry notification abort 2e7f83cc61d44e3d9397c86939918508-20200723042753-1-1"])
 
   @Argument("ID", "what `belfry send` printed") var id: String
-  let client = ClientOptions(belfryOnly: "Send")
+  let client = ClientOptions(belfryOnly: "Send", needsServer: true)
 
-  func run(in context: CommandContext) async throws {
-    let access = try await client.access(.changes("Send"), in: context)
-    let end = try await access.calling { try await access.client.abort(id) }
-    if client.json { return context.printJSON(written: end.json) }
-    context.print("\(end.state): \(id)")
-    context.print(end.aborted.counted("device") + " not sent to")
-    guard !end.state.isFinal else { return }
-    context.note(
-      "nothing more is sent; the rest is being counted: belfry notification show \(id)"
-        + client.place.options)
+  func result(in context: CommandContext) async throws -> CommandResult {
+    let end = try await client.withHub(.changes("Send"), in: context) {
+      try await $0.client.abort(id)
+    }
+    return CommandResult(
+      written: end.json,
+      ["\(end.state): \(id)", end.aborted.counted("device") + " not sent to"],
+      notes: end.state.isFinal
+        ? []
+        : [
+          "nothing more is sent; the rest is being counted: belfry notification show \(id)"
+            + client.place.options
+        ])
   }
 }
 
@@ -212,18 +217,19 @@ struct NotificationDevicesCommand: Subcommand {
     var query = DeviceOutcomeQuery(installation: installation)
     query.outcome = outcome
     query.platform = platform
-    let access = try await client.access(.looks("Send"), in: context)
-    var count = 0
-    try await access.calling {
+    let count = try await client.withHub(.looks("Send"), in: context) { access in
+      var count = 0
       for try await device in access.client.devices(of: id, query) {
-        if count == limit { return context.note("there are more; --limit lists them") }
-        count += 1
-        if client.json {
-          context.printJSON(written: JSONWriter.object { device.write(to: &$0) })
-        } else {
-          context.print(Self.line(device))
+        if count == limit {
+          context.note("there are more; --limit lists them")
+          break
         }
+        count += 1
+        try CommandResult(
+          written: JSONWriter.object { device.write(to: &$0) }, [Self.line(device)]
+        ).print(asJSON: client.json, in: context)
       }
+      return count
     }
     if !client.json { context.print(count.counted("device")) }
     if count == 0 {
@@ -271,16 +277,29 @@ struct NotificationEnd {
   /// The tag expression of the audience, if known.
   var tags: TagExpression?
 
-  /// - Throws: ``CommandFailure`` if no device was reached.
-  func check(_ state: NotificationTelemetry.State, succeeded: Int) throws {
+  /// The failure if no device was reached.
+  func failure(_ state: NotificationTelemetry.State, succeeded: Int) -> CommandFailure? {
     guard state == .completed else {
-      throw CommandFailure(
+      return CommandFailure(
         "the notification ended as \(state)" + (state == .noTargetFound ? nobody : ""))
     }
     guard succeeded > 0 else {
-      throw CommandFailure(
+      return CommandFailure(
         "no device was reached; why: belfry notification devices \(id)\(place.options)")
     }
+    return nil
+  }
+
+  /// The failure if it has not ended in time, or no device was reached.
+  /// - Parameter hint: The command that shows it later; empty where it was just used.
+  func failure(
+    _ telemetry: NotificationTelemetry, after timeout: Int, hint: String = ""
+  ) -> CommandFailure? {
+    guard telemetry.state.isFinal else {
+      return CommandFailure(
+        "still \(telemetry.state) after \(timeout) s; delivery continues\(hint)")
+    }
+    return failure(telemetry.state, succeeded: telemetry.count(of: .success))
   }
 
   /// Advice for a send that finds no device.
@@ -311,19 +330,18 @@ struct ShownTelemetry {
   /// The number of targets with an outcome.
   var total: Int { telemetry.outcomes.values.flatMap(\.values).reduce(0, +) }
 
-  func print(json: Bool, in context: CommandContext) throws {
-    if json {
-      return try context.printJSON(
-        JSON(
-          notificationId: telemetry.notificationID, state: telemetry.state.rawValue,
-          enqueueTime: Self.text(telemetry.enqueueTime),
-          startTime: Self.text(telemetry.startTime), endTime: Self.text(telemetry.endTime),
-          dueTime: Self.text(telemetry.dueTime), tags: telemetry.tags,
-          targetPlatforms: telemetry.targetPlatforms,
-          outcomes: Dictionary(
-            uniqueKeysWithValues: telemetry.outcomes.map { ($0.key.rawValue, $0.value) })))
-    }
-    for line in lines { context.print(line) }
+  /// - Parameter failure: The failure of the command that follows.
+  func result(_ failure: CommandFailure?) -> CommandResult {
+    CommandResult(
+      JSON(
+        notificationId: telemetry.notificationID, state: telemetry.state.rawValue,
+        enqueueTime: Self.text(telemetry.enqueueTime),
+        startTime: Self.text(telemetry.startTime), endTime: Self.text(telemetry.endTime),
+        dueTime: Self.text(telemetry.dueTime), tags: telemetry.tags,
+        targetPlatforms: telemetry.targetPlatforms,
+        outcomes: Dictionary(
+          uniqueKeysWithValues: telemetry.outcomes.map { ($0.key.rawValue, $0.value) })),
+      lines, failure: failure)
   }
 
   /// The store has a precision of milliseconds.

@@ -1,6 +1,6 @@
 import NotificationHubs
 
-struct NotificationExplainCommand: Subcommand {
+struct NotificationExplainCommand: ResultCommand {
   static let about = CommandHelp(
     "notification explain", "explain why a device did or did not get a notification",
     discussion: """
@@ -18,26 +18,21 @@ struct NotificationExplainCommand: Subcommand {
   @Option("--registration", "ID", "or one registration") var registration: String?
   @Flag("--payload", "show the payload, however long it is") var isWhole
 
-  func run(in context: CommandContext) async throws {
+  func result(in context: CommandContext) async throws -> CommandResult {
     try UsageError.check(exclusive: $installation, $registration)
     guard let device = installation ?? registration else {
       throw UsageError("say which device: --installation ID, or --registration ID")
     }
-    let access = try await client.access(.looks("Manage"), in: context)
-    let explanation = try await access.calling {
+    let explanation = try await client.withHub(.looks("Manage"), in: context) { access in
       installation != nil
         ? try await access.client.explanation(of: id, installation: device)
         : try await access.client.explanation(of: id, registration: device)
     }
-    if client.json {
-      context.printJSON(written: explanation.json)
-    } else {
-      for line in ExplanationText(explanation, isWhole: isWhole).lines { context.print(line) }
-    }
-    guard Self.isFine(explanation.verdict) else {
-      let kind = installation != nil ? "installation" : "registration"
-      throw CommandFailure("\(kind) \(device): \(explanation.verdict.rawValue)")
-    }
+    let kind = installation != nil ? "installation" : "registration"
+    return CommandResult(
+      written: explanation.json, ExplanationText(explanation, isWhole: isWhole).lines,
+      failure: Self.isFine(explanation.verdict)
+        ? nil : CommandFailure("\(kind) \(device): \(explanation.verdict.rawValue)"))
   }
 
   private static func isFine(_ verdict: NotificationExplanation.Verdict) -> Bool {

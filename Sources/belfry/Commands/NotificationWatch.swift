@@ -16,7 +16,7 @@ struct NotificationWatchCommand: Subcommand {
     examples: ["belfry notification watch ID", "belfry notification watch ID --json"])
 
   @Argument("ID", "what `belfry send` printed") var id: String
-  let client = ClientOptions()
+  let client = ClientOptions(needsServer: true)
   @Option(
     "--timeout", "SECONDS", "give up after so long (default: never)", .integer(1...1_000_000))
   var timeout: Int?
@@ -59,8 +59,8 @@ struct NotificationWatchCommand: Subcommand {
           + "continues")
     }
     view.end(last)
-    return try NotificationEnd(id: id, place: client.place)
-      .check(last.state, succeeded: last.succeeded)
+    let end = NotificationEnd(id: id, place: client.place)
+    if let failure = end.failure(last.state, succeeded: last.succeeded) { throw failure }
   }
 
   private static func updates(

@@ -25,7 +25,7 @@ private func editing<Value>(_ work: () throws -> Value) throws -> Value {
   }
 }
 
-struct OperatorAddCommand: Subcommand {
+struct OperatorAddCommand: ResultCommand {
   static let about = CommandHelp(
     "operator add", "let somebody sign in at the portal, or change their password and roles",
     discussion: """
@@ -60,7 +60,7 @@ struct OperatorAddCommand: Subcommand {
     "--password-file", "FILE", "read the password from the file's first line; - for stdin")
   var passwordFile: String?
 
-  func run(in context: CommandContext) async throws {
+  func result(in context: CommandContext) async throws -> CommandResult {
     let file = try options.file(in: context)
     guard user.kind == .name || passwordFile == nil else {
       throw UsageError(
@@ -71,35 +71,31 @@ struct OperatorAddCommand: Subcommand {
       try UserFile.set(
         password, of: user, remark: roles.description, in: file, form: .operators)
     }
-    if options.json {
-      return try context.printJSON(["user": "\(user)", "roles": roles.description, "file": file])
-    }
-    context.print("\(isNew ? "added" : "changed") \(user): \(roles)")
+    return CommandResult(
+      ["user": "\(user)", "roles": roles.description, "file": file],
+      ["\(isNew ? "added" : "changed") \(user): \(roles)"])
   }
 }
 
-struct OperatorListCommand: Subcommand {
+struct OperatorListCommand: ResultCommand {
   static let about = CommandHelp(
     "operator list", "list who may sign in at the portal", examples: ["belfry operator list"])
 
   private let options = OperatorOptions()
 
-  func run(in context: CommandContext) async throws {
+  func result(in context: CommandContext) async throws -> CommandResult {
     let file = try options.file(in: context)
     let operators = try editing { try UserFile(path: file, form: .operators) }
     var lines: [[String: String]] = []
     for user in operators.users {
       lines.append(["user": "\(user)", "roles": await operators.remark(on: user) ?? ""])
     }
-    if options.json { return try context.printJSON(["operators": lines]) }
-    for line in lines {
-      context.print((line["user"] ?? "").padded(to: 24) + " " + (line["roles"] ?? ""))
-    }
-    context.print(lines.count.counted("operator"))
+    let rows = lines.map { ($0["user"] ?? "").padded(to: 24) + " " + ($0["roles"] ?? "") }
+    return CommandResult(["operators": lines], rows + [lines.count.counted("operator")])
   }
 }
 
-struct OperatorRemoveCommand: Subcommand {
+struct OperatorRemoveCommand: ResultCommand {
   static let about = CommandHelp(
     "operator remove", "let somebody sign in no more; their sessions end",
     examples: ["belfry operator remove ann"])
@@ -107,13 +103,12 @@ struct OperatorRemoveCommand: Subcommand {
   @Argument("NAME", "the operator", .operatorUser) var user: UserName
   private let options = OperatorOptions()
 
-  func run(in context: CommandContext) async throws {
+  func result(in context: CommandContext) async throws -> CommandResult {
     let file = try options.file(in: context)
     let isRemoved = try editing {
       try UserFile.remove(user, from: file, form: .operators)
     }
     guard isRemoved else { throw CommandFailure("there is no operator '\(user)' in \(file)") }
-    if options.json { return try context.printJSON(["removed": "\(user)"]) }
-    context.print("removed \(user)")
+    return CommandResult(["removed": "\(user)"], ["removed \(user)"])
   }
 }

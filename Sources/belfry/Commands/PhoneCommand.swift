@@ -20,7 +20,7 @@ struct PhoneCommand: Subcommand {
       "belfry phone --platform web --tags news", "belfry phone --user alice --secure",
     ])
 
-  let client = ClientOptions()
+  let client = ClientOptions(needsServer: true)
   @Option(
     "--control", "URL",
     "the emulator's control address (default that of the hub's `belfry up`, or port 9400)")
@@ -99,20 +99,19 @@ struct PhoneCommand: Subcommand {
   private func announce(
     _ installation: Installation, _ phone: VirtualPhone, in context: CommandContext
   ) throws {
-    if client.json {
-      return try context.printJSON([
+    let rows =
+      [
+        (platform.traits.phone?.handleName ?? "handle", phone.token),
+        ("installation", installation.installationID),
+        ("tags", installation.tags.map(\.rawValue).joined(separator: ", ")),
+      ] + channels.map { ("channel", $0) }
+    try CommandResult(
+      [
         "installationId": installation.installationID, "deviceId": phone.device.deviceId,
         "platform": platform.word, "token": phone.token,
-      ])
-    }
-    for (label, value) in [
-      (platform.traits.phone?.handleName ?? "handle", phone.token),
-      ("installation", installation.installationID),
-      ("tags", installation.tags.map(\.rawValue).joined(separator: ", ")),
-    ] + channels.map({ ("channel", $0) }) {
-      context.print(label.padded(to: 17) + value)
-    }
-    context.print("waiting for notifications; Ctrl-C ends")
+      ],
+      rows.map { $0.padded(to: 17) + $1 } + ["waiting for notifications; Ctrl-C ends"]
+    ).print(asJSON: client.json, in: context)
   }
 
   private func show(_ phone: VirtualPhone, topic: String, in context: CommandContext) async throws {
@@ -124,16 +123,12 @@ struct PhoneCommand: Subcommand {
     }
     var left = count ?? .max
     for try await arrival in phone.arrivals() {
-      if client.json {
-        try context.printJSON(
-          Line(
-            title: arrival.shown?.title, body: arrival.shown?.body, payload: arrival.payload,
-            headers: arrival.headers))
-      } else {
-        for line in arrival.banner(app: platform == .apns ? topic : platform.word) {
-          context.print(line)
-        }
-      }
+      try CommandResult(
+        Line(
+          title: arrival.shown?.title, body: arrival.shown?.body, payload: arrival.payload,
+          headers: arrival.headers),
+        arrival.banner(app: platform == .apns ? topic : platform.word)
+      ).print(asJSON: client.json, in: context)
       left -= 1
       if left == 0 { return }
     }
@@ -165,14 +160,11 @@ struct PhoneCommand: Subcommand {
     try announce(phone, user: user, backend: address, in: context)
     var left = count ?? .max
     for try await showing in phone.showings() {
-      if client.json {
-        try context.printJSON(showing)
-      } else {
-        for line in PhoneScreen.banner(showing.text.components(separatedBy: "\n"), app: topic) {
-          context.print(line)
-        }
-        context.print(showing.source.explanation)
-      }
+      try CommandResult(
+        showing,
+        PhoneScreen.banner(showing.text.components(separatedBy: "\n"), app: topic)
+          + [showing.source.explanation]
+      ).print(asJSON: client.json, in: context)
       left -= 1
       if left == 0 { return }
     }
@@ -182,18 +174,19 @@ struct PhoneCommand: Subcommand {
   private func announce(
     _ phone: SecurePhone, user: String, backend: String, in context: CommandContext
   ) throws {
-    if client.json {
-      return try context.printJSON([
+    let login = password == nil ? "\(user):\(user)" : user
+    try CommandResult(
+      [
         "installationId": phone.installationID, "deviceId": phone.phone.device.deviceId,
         "token": phone.phone.token, "user": user,
-      ])
-    }
-    context.print("signed in      \(user) at \(backend)")
-    context.print("device token   \(phone.phone.token)")
-    context.print("installation   \(phone.installationID)")
-    context.print("waiting for notifications; Ctrl-C ends. \(user)'s own secret, from elsewhere:")
-    let login = password == nil ? "\(user):\(user)" : user
-    context.print("  curl -u \(CurlCommand.quoted(login)) -X POST \(backend)/api/notifications")
+      ],
+      [
+        "signed in      \(user) at \(backend)", "device token   \(phone.phone.token)",
+        "installation   \(phone.installationID)",
+        "waiting for notifications; Ctrl-C ends. \(user)'s own secret, from elsewhere:",
+        "  curl -u \(CurlCommand.quoted(login)) -X POST \(backend)/api/notifications",
+      ]
+    ).print(asJSON: client.json, in: context)
   }
 }
 

@@ -27,16 +27,14 @@ private struct PolicyOptions: ParameterGroup {
   @Flag("--namespace-policy", "a policy of the namespace, which holds for every hub")
   var isOfNamespace
 
-  var json: Bool { management.json }
-
   /// Passes the store and the hub to a closure; `nil` for the namespace.
-  func withHub(
+  func withStore<Value>(
     _ change: HubPlace.Change? = nil, in context: CommandContext,
-    _ work: (HubService, String?) async throws -> Void
-  ) async throws {
+    _ work: (HubService, String?) async throws -> Value
+  ) async throws -> Value {
     let use: HubPlace.Use =
       change == nil ? .looks : isOfNamespace ? .changesNamespace : .changes
-    try await management.withHub(use, as: change, in: context) { runtime in
+    return try await management.withStore(use, as: change, in: context) { runtime in
       try await work(
         runtime.service,
         isOfNamespace ? nil : try await management.place.hubName(runtime, in: context))
@@ -44,7 +42,7 @@ private struct PolicyOptions: ParameterGroup {
   }
 }
 
-struct PolicyCreateCommand: Subcommand {
+struct PolicyCreateCommand: ResultCommand {
   static let about = CommandHelp(
     "policy create", "create an access policy with random keys",
     examples: ["belfry policy create backend --hub news --rights Send"])
@@ -65,37 +63,38 @@ struct PolicyCreateCommand: Subcommand {
       return rights
     }) var rights: AccessRights
 
-  func run(in context: CommandContext) async throws {
-    try await options.withHub(.init("createPolicy", name), in: context) { service, hub in
+  func result(in context: CommandContext) async throws -> CommandResult {
+    try await options.withStore(.init("createPolicy", name), in: context) { service, hub in
       let policy = try await service.createPolicy(named: name, rights: rights, hub: hub)
-      if options.json { return try context.printJSON(ShownPolicy(policy, keys: true)) }
-      context.print(
-        "created policy \(policy.name) (\(policy.rights.words.joined(separator: ", ")))")
-      context.print(
-        "see its connection string: belfry sas --connection-string"
-          + "\(options.management.place.options) --policy \(policy.name)")
+      return CommandResult(
+        ShownPolicy(policy, keys: true),
+        [
+          "created policy \(policy.name) (\(policy.rights.words.joined(separator: ", ")))",
+          "see its connection string: belfry sas --connection-string"
+            + "\(options.management.place.options) --policy \(policy.name)",
+        ])
     }
   }
 }
 
-struct PolicyListCommand: Subcommand {
+struct PolicyListCommand: ResultCommand {
   static let about = CommandHelp(
     "policy list", "list the access policies",
     examples: ["belfry policy list --hub news"])
 
   private let options = PolicyOptions()
 
-  func run(in context: CommandContext) async throws {
-    try await options.withHub(in: context) { service, hub in
+  func result(in context: CommandContext) async throws -> CommandResult {
+    try await options.withStore(in: context) { service, hub in
       let shown = try await service.policies(hub: hub).map { ShownPolicy($0, keys: false) }
-      if options.json { return try context.printJSON(["policies": shown]) }
-      for policy in shown { context.print(policy.line) }
-      context.print(shown.count.counted("policy", "policies"))
+      return CommandResult(
+        ["policies": shown],
+        shown.map(\.line) + [shown.count.counted("policy", "policies")])
     }
   }
 }
 
-struct PolicyShowCommand: Subcommand {
+struct PolicyShowCommand: ResultCommand {
   static let about = CommandHelp(
     "policy show", "show an access policy with its keys",
     examples: ["belfry policy show DefaultFullSharedAccessSignature --hub news"])
@@ -103,19 +102,21 @@ struct PolicyShowCommand: Subcommand {
   @Argument("NAME", "the policy") var name: String
   private let options = PolicyOptions()
 
-  func run(in context: CommandContext) async throws {
-    try await options.withHub(in: context) { service, hub in
+  func result(in context: CommandContext) async throws -> CommandResult {
+    try await options.withStore(in: context) { service, hub in
       let policy = try await service.policy(named: name, hub: hub)
-      if options.json { return try context.printJSON(ShownPolicy(policy, keys: true)) }
-      context.print("name           \(policy.name)")
-      context.print("rights         \(policy.rights.words.joined(separator: ", "))")
-      context.print("primary key    \(policy.primaryKey)")
-      context.print("secondary key  \(policy.secondaryKey)")
+      return CommandResult(
+        ShownPolicy(policy, keys: true),
+        [
+          "name           \(policy.name)",
+          "rights         \(policy.rights.words.joined(separator: ", "))",
+          "primary key    \(policy.primaryKey)", "secondary key  \(policy.secondaryKey)",
+        ])
     }
   }
 }
 
-struct PolicyDeleteCommand: Subcommand {
+struct PolicyDeleteCommand: ResultCommand {
   static let about = CommandHelp(
     "policy delete", "delete an access policy; its tokens stop working",
     examples: ["belfry policy delete backend --hub news"])
@@ -123,16 +124,15 @@ struct PolicyDeleteCommand: Subcommand {
   @Argument("NAME", "the policy") var name: String
   private let options = PolicyOptions()
 
-  func run(in context: CommandContext) async throws {
-    try await options.withHub(.init("deletePolicy", name), in: context) { service, hub in
+  func result(in context: CommandContext) async throws -> CommandResult {
+    try await options.withStore(.init("deletePolicy", name), in: context) { service, hub in
       try await service.deletePolicy(named: name, hub: hub)
-      if options.json { return try context.printJSON(["deleted": name]) }
-      context.print("deleted policy \(name)")
+      return CommandResult(["deleted": name], ["deleted policy \(name)"])
     }
   }
 }
 
-struct PolicyRotateCommand: Subcommand {
+struct PolicyRotateCommand: ResultCommand {
   static let about = CommandHelp(
     "policy rotate", "replace one key of an access policy by a new one",
     discussion: """
@@ -146,16 +146,16 @@ struct PolicyRotateCommand: Subcommand {
   @Option("--key", "primary|secondary", "which of the two keys", .word)
   var slot = HubService.KeySlot.secondary
 
-  func run(in context: CommandContext) async throws {
-    try await options.withHub(.init("rotateKey", name), in: context) { service, hub in
+  func result(in context: CommandContext) async throws -> CommandResult {
+    try await options.withStore(.init("rotateKey", name), in: context) { service, hub in
       let policy = try await service.rotateKey(slot, ofPolicy: name, hub: hub)
-      if options.json { return try context.printJSON(ShownPolicy(policy, keys: true)) }
-      context.print("rotated the \(slot.rawValue) key of \(policy.name)")
+      return CommandResult(
+        ShownPolicy(policy, keys: true), ["rotated the \(slot.rawValue) key of \(policy.name)"])
     }
   }
 }
 
-struct SASCommand: Subcommand {
+struct SASCommand: ResultCommand {
   static let about = CommandHelp(
     "sas", "print a shared access signature, or a connection string",
     discussion: """
@@ -187,21 +187,17 @@ struct SASCommand: Subcommand {
   @Option("--resource", "URL", "what the token opens (default the whole hub)")
   var resource: String?
 
-  func run(in context: CommandContext) async throws {
+  func result(in context: CommandContext) async throws -> CommandResult {
     let access = try await access(in: context)
     if isConnectionString {
       let text = access.connection.text
-      return client.json
-        ? try context.printJSON(["connectionString": text, "hub": access.hub]) : context.print(text)
+      return CommandResult(["connectionString": text, "hub": access.hub], [text])
     }
     let token = access.connection.token(
       for: resource ?? access.connection.endpoint.resource(hub: access.hub),
       lifetime: TimeInterval(ttl))
-    if client.json {
-      try context.printJSON(["token": token.text, "expiresAt": token.expiresAt.formatted(.iso8601)])
-    } else {
-      context.print(token.text)
-    }
+    return CommandResult(
+      ["token": token.text, "expiresAt": token.expiresAt.formatted(.iso8601)], [token.text])
   }
 
   private func access(in context: CommandContext) async throws -> HubAccess {

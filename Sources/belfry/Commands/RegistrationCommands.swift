@@ -2,7 +2,7 @@ import Foundation
 import NotificationHubs
 import Wire
 
-struct RegistrationPutCommand: Subcommand {
+struct RegistrationPutCommand: ResultCommand {
   static let about = CommandHelp(
     "registration put", "create or replace a registration",
     discussion: """
@@ -41,19 +41,24 @@ struct RegistrationPutCommand: Subcommand {
   @Option("--expiry", "DATE", "Apple templates: a date, 0 or an expression") var expiry: String?
   @Option("--priority", "N", "Apple templates: 0 to 255, or an expression") var priority: String?
 
-  func run(in context: CommandContext) async throws {
+  func result(in context: CommandContext) async throws -> CommandResult {
     let registration = try registration()
-    let access = try await client.access(.changes("Listen"), in: context)
-    let stored = try await access.calling {
-      if etag != nil { return try await access.client.update(registration) }
-      return registration.registrationID == nil
-        ? try await access.client.create(registration)
-        : try await access.client.createOrUpdate(registration)
+    return try await client.withHub(.changes("Listen"), in: context) { access in
+      let stored =
+        if etag != nil {
+          try await access.client.update(registration)
+        } else if registration.registrationID == nil {
+          try await access.client.create(registration)
+        } else {
+          try await access.client.createOrUpdate(registration)
+        }
+      return CommandResult(
+        ShownRegistration(stored).members,
+        [
+          "registration \(stored.registrationID ?? "") is in hub \(access.hub), etag "
+            + (stored.etag ?? "")
+        ])
     }
-    if client.json { return try context.printJSON(ShownRegistration(stored).members) }
-    context.print(
-      "registration \(stored.registrationID ?? "") is in hub \(access.hub), etag "
-        + (stored.etag ?? ""))
   }
 
   private func registration() throws -> Registration {
@@ -97,7 +102,7 @@ struct RegistrationPutCommand: Subcommand {
   }
 }
 
-struct RegistrationGetCommand: Subcommand {
+struct RegistrationGetCommand: ResultCommand {
   static let about = CommandHelp(
     "registration get", "read a registration",
     examples: ["belfry registration get 123-234-1 --data belfry-data"])
@@ -105,16 +110,16 @@ struct RegistrationGetCommand: Subcommand {
   @Argument("ID", "the registration's id") var id: String
   let client = ClientOptions()
 
-  func run(in context: CommandContext) async throws {
-    let access = try await client.access(.looks("Listen"), in: context)
+  func result(in context: CommandContext) async throws -> CommandResult {
     let shown = ShownRegistration(
-      try await access.calling { try await access.client.registration(id) })
-    if client.json { return try context.printJSON(shown.members) }
-    for line in shown.lines { context.print(line) }
+      try await client.withHub(.looks("Listen"), in: context) {
+        try await $0.client.registration(id)
+      })
+    return CommandResult(shown.members, shown.lines)
   }
 }
 
-struct RegistrationDeleteCommand: Subcommand {
+struct RegistrationDeleteCommand: ResultCommand {
   static let about = CommandHelp(
     "registration delete", "delete a registration",
     discussion: """
@@ -127,15 +132,15 @@ struct RegistrationDeleteCommand: Subcommand {
   let client = ClientOptions()
   @Option("--etag", "N", "only while the registration still has this etag") var etag: String?
 
-  func run(in context: CommandContext) async throws {
-    let access = try await client.access(.changes("Listen"), in: context)
-    try await access.calling { try await access.client.delete(registration: id, etag: etag) }
-    if client.json { return try context.printJSON(["deleted": id]) }
-    context.print("registration \(id) is gone")
+  func result(in context: CommandContext) async throws -> CommandResult {
+    try await client.withHub(.changes("Listen"), in: context) {
+      try await $0.client.delete(registration: id, etag: etag)
+    }
+    return CommandResult(["deleted": id], ["registration \(id) is gone"])
   }
 }
 
-struct RegistrationListCommand: Subcommand {
+struct RegistrationListCommand: ResultCommand {
   static let about = CommandHelp(
     "registration list", "list a hub's registrations, those of installations too",
     examples: [
@@ -155,19 +160,19 @@ struct RegistrationListCommand: Subcommand {
     let hasMore: Bool
   }
 
-  func run(in context: CommandContext) async throws {
+  func result(in context: CommandContext) async throws -> CommandResult {
     try UsageError.check(exclusive: $tag, $handle)
-    let access = try await client.access(.looks("Listen"), in: context)
-    let found = try await access.calling { try await list(access.client).first(limit + 1) }
-    let shown = found.prefix(limit).map { ShownRegistration($0) }
-    let hasMore = found.count > limit
-    if client.json {
-      return try context.printJSON(List(registrations: shown.map(\.members), hasMore: hasMore))
+    return try await client.withHub(.looks("Listen"), in: context) { access in
+      let found = try await list(access.client).first(limit + 1)
+      let shown = found.prefix(limit).map { ShownRegistration($0) }
+      let hasMore = found.count > limit
+      return CommandResult(
+        List(registrations: shown.map(\.members), hasMore: hasMore),
+        shown.map(\.line) + [
+          shown.count.counted("registration")
+            + " in hub \(access.hub)" + (hasMore ? "; there are more: raise --limit" : "")
+        ])
     }
-    for registration in shown { context.print(registration.line) }
-    context.print(
-      shown.count.counted("registration")
-        + " in hub \(access.hub)" + (hasMore ? "; there are more: raise --limit" : ""))
   }
 
   private func list(_ client: NotificationHubClient) -> PagedList<Registration> {

@@ -2,7 +2,7 @@ import Foundation
 import NotificationHubs
 import Wire
 
-struct SendCommand: Subcommand {
+struct SendCommand: ResultCommand {
   static let about = CommandHelp(
     "send", "send a notification",
     discussion: """
@@ -29,7 +29,7 @@ struct SendCommand: Subcommand {
       "belfry send --template message=Soon --broadcast --at +10m",
     ])
 
-  let client = ClientOptions()
+  let client = ClientOptions(needsServer: true)
   @Option(
     repeated: "--template", "NAME=VALUE",
     "a property for the devices' templates, such as message=Hello", .pair)
@@ -149,15 +149,22 @@ struct SendCommand: Subcommand {
     return properties.merging(template.dictionary) { $1 }
   }
 
-  func run(in context: CommandContext) async throws {
+  func result(in context: CommandContext) async throws -> CommandResult {
     let (notification, destination) = try request()
     let access = try await client.access(
       isDryRun || isCurl ? .looks("Send") : .changes("Send"), in: context)
-    if isCurl { return printCurl(notification, destination, access, in: context) }
-    if isDryRun { return try await preview(notification, destination, access, in: context) }
-    if destination.isTest {
-      return try await test(notification, destination, access, in: context)
+    if isCurl { return curl(notification, destination, access) }
+    return try await access.calling {
+      if isDryRun { return try await preview(notification, destination, access) }
+      if destination.isTest { return try await test(notification, destination, access) }
+      return try await send(notification, destination, access, in: context)
     }
+  }
+
+  private func send(
+    _ notification: PushNotification, _ destination: SendDestination.Checked,
+    _ access: HubAccess, in context: CommandContext
+  ) async throws -> CommandResult {
     if case .audience(nil) = destination.target, context.ask != nil,
       !self.destination.isConfirmed
     {
@@ -165,43 +172,30 @@ struct SendCommand: Subcommand {
         "this goes to \(await Self.reach(notification, access)) of hub '\(access.hub)'",
         false)
     }
-    let receipt = try await access.calling {
-      try await destination.send(notification, through: access.client)
-    }
+    let receipt = try await destination.send(notification, through: access.client)
     let id = receipt.notificationID ?? ""
     let place = client.place.options
+    let end = NotificationEnd(id: id, place: client.place, tags: self.destination.expression)
     guard waits, !id.isEmpty else {
-      if client.json {
-        return try context.printJSON([
-          "notificationId": id, "trackingId": receipt.trackingID ?? "",
-        ])
-      }
       var line = "\(destination.time == nil ? "accepted" : "scheduled"): \(id)"
-      if destination.time == nil, case .audience(let audience) = destination.target,
+      if !client.json, destination.time == nil, case .audience(let audience) = destination.target,
         await Self.devices(notification, audience, access) == 0
       {
-        let end = NotificationEnd(
-          id: id, place: client.place, tags: self.destination.expression)
         line += ", but it reaches nobody: 0 devices match\(end.nobody)"
       }
-      context.print(line)
-      if destination.time != nil {
-        context.print("to cancel it: belfry notification cancel \(id)\(place)")
-      }
-      return context.print("see the outcome: belfry notification show \(id)\(place)")
+      let next =
+        destination.time == nil
+        ? [] : ["to cancel it: belfry notification cancel \(id)\(place)"]
+      return CommandResult(
+        ["notificationId": id, "trackingId": receipt.trackingID ?? ""],
+        [line] + next + ["see the outcome: belfry notification show \(id)\(place)"])
     }
     if !client.json { context.print("accepted: \(id)") }
     let telemetry = try await access.finalTelemetry(
       of: id, within: .seconds(timeout), json: client.json, in: context)
-    try ShownTelemetry(telemetry).print(json: client.json, in: context)
-    guard telemetry.state.isFinal else {
-      throw CommandFailure(
-        "still \(telemetry.state) after \(timeout) s; delivery continues: belfry notification "
-          + "show \(id)\(place)"
-      )
-    }
-    try NotificationEnd(id: id, place: client.place, tags: self.destination.expression)
-      .check(telemetry.state, succeeded: telemetry.count(of: .success))
+    return ShownTelemetry(telemetry).result(
+      end.failure(
+        telemetry, after: timeout, hint: ": belfry notification show \(id)\(place)"))
   }
 
   /// The number of devices that a send would go to; `nil` if the hub does not report it, as in the
@@ -220,41 +214,37 @@ struct SendCommand: Subcommand {
 
   /// Previews the send. The exit code is 1 if it would fail for some device, or reach none.
   private func preview(
-    _ notification: PushNotification, _ destination: SendDestination.Checked,
-    _ access: HubAccess, in context: CommandContext
-  ) async throws {
-    let preview = try await access.calling {
+    _ notification: PushNotification, _ destination: SendDestination.Checked, _ access: HubAccess
+  ) async throws -> CommandResult {
+    let preview =
       switch destination.target {
       case .audience(let audience):
         try await access.client.preview(notification, to: audience)
       case .devices(let devices):
         try await access.client.previewDirect(notification, to: devices[0])
       }
-    }
-    if client.json {
-      context.printJSON(written: preview.json)
-    } else {
-      for line in SendPreviewText(preview).lines { context.print(line) }
-    }
-    guard preview.devices > 0 else {
-      let end = NotificationEnd(id: "", place: client.place, tags: self.destination.expression)
-      throw CommandFailure("it would reach no device\(end.nobody)")
-    }
     let failing = preview.problems.filter(\.isFatal).reduce(0) { $0 + $1.devices }
-    guard failing == 0 else { throw CommandFailure("it would fail for some devices") }
+    var failure = failing == 0 ? nil : CommandFailure("it would fail for some devices")
+    if preview.devices == 0 {
+      let end = NotificationEnd(id: "", place: client.place, tags: self.destination.expression)
+      failure = CommandFailure("it would reach no device\(end.nobody)")
+    }
+    return CommandResult(
+      written: preview.json, SendPreviewText(preview).lines, failure: failure)
   }
 
-  private func printCurl(
-    _ notification: PushNotification, _ destination: SendDestination.Checked,
-    _ access: HubAccess, in context: CommandContext
-  ) {
-    guard let request = destination.request else { return }
+  private func curl(
+    _ notification: PushNotification, _ destination: SendDestination.Checked, _ access: HubAccess
+  ) -> CommandResult {
     let token = access.connection.token(
       for: access.connection.endpoint.resource(hub: access.hub), lifetime: 3600)
-    context.print(
+    let lines = destination.request.map { request in
       CurlCommand.send(
         notification, fields: request.fields, to: request.resource, flag: request.flag,
-        url: access.connection.endpoint.url, hub: access.hub, token: token.text))
+        url: access.connection.endpoint.url, hub: access.hub, token: token.text)
+    }
+    // The command is printed as it is, also with --json.
+    return CommandResult(written: Array((lines ?? "").utf8), lines.map { [$0] } ?? [])
   }
 
   private struct TestJSON: Encodable {
@@ -272,33 +262,28 @@ struct SendCommand: Subcommand {
   }
 
   private func test(
-    _ notification: PushNotification, _ destination: SendDestination.Checked,
-    _ access: HubAccess, in context: CommandContext
-  ) async throws {
-    guard case .audience(let audience) = destination.target else { return }
-    let report = try await access.calling {
-      try await access.client.testSend(notification, to: audience)
+    _ notification: PushNotification, _ destination: SendDestination.Checked, _ access: HubAccess
+  ) async throws -> CommandResult {
+    guard case .audience(let audience) = destination.target else {
+      throw UsageError("--test goes with --tags or --broadcast, not with handles")
     }
-    if client.json {
-      try context.printJSON(
-        TestJSON(
-          success: report.success, failure: report.failure,
-          results: report.results.map {
-            .init(
-              platform: $0.platform, handle: $0.pnsHandle, registrationId: $0.registrationID,
-              outcome: $0.outcome, status: $0.status, reason: $0.reason)
-          }))
-    } else {
-      for result in report.results {
-        let said = result.reason.map { ": \($0)" } ?? ""
-        context.print(
-          "\(result.platform.padded(to: 14))\(result.pnsHandle)  \(result.outcome)\(said)")
-      }
-      context.print("\(report.success) of \(report.success + report.failure) devices reached")
+    let report = try await access.client.testSend(notification, to: audience)
+    let rows = report.results.map { result in
+      let said = result.reason.map { ": \($0)" } ?? ""
+      return "\(result.platform.padded(to: 14))\(result.pnsHandle)  \(result.outcome)\(said)"
     }
-    guard report.failure == 0 else {
-      throw CommandFailure("the push services refused \(report.failure) of the test's pushes")
-    }
+    return CommandResult(
+      TestJSON(
+        success: report.success, failure: report.failure,
+        results: report.results.map {
+          .init(
+            platform: $0.platform, handle: $0.pnsHandle, registrationId: $0.registrationID,
+            outcome: $0.outcome, status: $0.status, reason: $0.reason)
+        }),
+      rows + ["\(report.success) of \(report.success + report.failure) devices reached"],
+      failure: report.failure == 0
+        ? nil
+        : CommandFailure("the push services refused \(report.failure) of the test's pushes"))
   }
 }
 

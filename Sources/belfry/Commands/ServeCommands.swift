@@ -104,13 +104,11 @@ struct ServeCommand: Subcommand {
     } else {
       log("hubs: " + hubs.map(\.name).joined(separator: ", "))
     }
-    if json {
-      try context.printJSON(
-        Ready(
-          url: runtime.url ?? "", httpsUrl: runtime.httpsURL,
-          otherUrls: runtime.otherURLs, metricsUrl: runtime.metricsURL, data: runtime.data.path,
-          hubs: hubs.map(\.name)))
-    }
+    let ready = Ready(
+      url: runtime.url ?? "", httpsUrl: runtime.httpsURL,
+      otherUrls: runtime.otherURLs, metricsUrl: runtime.metricsURL, data: runtime.data.path,
+      hubs: hubs.map(\.name))
+    try CommandResult(ready, []).print(asJSON: json, in: context)
     starting?.cancel()
     manager?.tell(.ready)
     let living = manager?.watch(runtime)
@@ -132,7 +130,7 @@ struct ServeCommand: Subcommand {
   }
 }
 
-struct ConfigCommand: Subcommand {
+struct ConfigCommand: ResultCommand {
   static let about = CommandHelp(
     "config", "print the configuration that is in force, secrets hidden",
     discussion: """
@@ -146,26 +144,23 @@ struct ConfigCommand: Subcommand {
   private let server = ServerOptions()
   @Flag("--json", "print one JSON object") var json
 
-  func run(in context: CommandContext) async throws {
+  func result(in context: CommandContext) async throws -> CommandResult {
     let configuration = try server.configuration(context)
     let entries = Setting.all.map { ($0, configuration.entries[$0.key]) }
-    if json {
-      return context.printJSON(
-        written: JSONWriter.object { writer in
-          for (setting, entry) in entries { write(setting, entry, to: &writer) }
-          writer.array("hubs", configuration.hubs) { $0.string($1.name) }
-        })
-    }
-    for (setting, entry) in entries {
+    let rows = entries.map { setting, entry in
       let value = entry.map { shown($0) } ?? "-"
-      context.print(
-        setting.key.padded(to: 21) + " " + value.padded(to: 32) + " "
-          + (entry?.origin.description ?? "not set"))
+      return setting.key.padded(to: 21) + " " + value.padded(to: 32) + " "
+        + (entry?.origin.description ?? "not set")
     }
-    for hub in configuration.hubs {
+    let hubs = configuration.hubs.map { hub in
       let weight = hub.weight == 1 ? "" : " (weight \(hub.weight))"
-      context.print("hub".padded(to: 21) + " " + hub.name + weight)
+      return "hub".padded(to: 21) + " " + hub.name + weight
     }
+    return CommandResult(
+      written: JSONWriter.object { writer in
+        for (setting, entry) in entries { write(setting, entry, to: &writer) }
+        writer.array("hubs", configuration.hubs) { $0.string($1.name) }
+      }, rows + hubs)
   }
 
   /// Writes a setting in the form of the file.

@@ -2,7 +2,7 @@ import Foundation
 import NotificationHubs
 import Wire
 
-struct StatisticsCommand: Subcommand {
+struct StatisticsCommand: ResultCommand {
   static let about = CommandHelp(
     "statistics", "show what a hub has sent over time: accepted, delivered, failed, registrations",
     discussion: """
@@ -26,26 +26,25 @@ struct StatisticsCommand: Subcommand {
     "--step", "SECONDS", "the length of a step, a multiple of 60 (default: 60)",
     .integer(60...31_622_400)) var step: Int?
 
-  func run(in context: CommandContext) async throws {
+  func result(in context: CommandContext) async throws -> CommandResult {
     if let step, !step.isMultiple(of: 60) {
       throw UsageError("--step must be a multiple of 60 seconds")
     }
-    let access = try await client.access(.looks("Send"), in: context)
-    let found = try await access.calling {
-      try await access.client.statistics(from: from, to: until, step: step)
-    }
-    if client.json { return context.printJSON(written: found.json) }
-    for point in found.points {
-      guard let line = Self.line(point) else { continue }
-      context.print(Self.time(point.time) + "  " + line)
-    }
-    let total = HubStatistics.Point(
-      time: found.from, accepted: found.accepted, delivered: found.delivered, failed: found.failed)
-    context.print(
-      "hub \(access.hub) from \(Self.time(found.from)) to \(Self.time(found.to)): "
-        + (Self.line(total) ?? "nothing was sent"))
-    if let last = found.points.last, !last.registrations.isEmpty {
-      context.print("registrations: " + Self.list(last.registrations))
+    return try await client.withHub(.looks("Send"), in: context) { access in
+      let found = try await access.client.statistics(from: from, to: until, step: step)
+      var lines = found.points.compactMap { point in
+        Self.line(point).map { Self.time(point.time) + "  " + $0 }
+      }
+      let total = HubStatistics.Point(
+        time: found.from, accepted: found.accepted, delivered: found.delivered,
+        failed: found.failed)
+      lines.append(
+        "hub \(access.hub) from \(Self.time(found.from)) to \(Self.time(found.to)): "
+          + (Self.line(total) ?? "nothing was sent"))
+      if let last = found.points.last, !last.registrations.isEmpty {
+        lines.append("registrations: " + Self.list(last.registrations))
+      }
+      return CommandResult(written: found.json, lines)
     }
   }
 

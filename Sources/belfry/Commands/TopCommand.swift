@@ -22,7 +22,7 @@ struct TopCommand: Subcommand {
       "BELFRY_CONNECTION_STRING='Endpoint=sb://push.example.com/;SharedAccessKeyName=…' belfry top",
     ])
 
-  private let client = ClientOptions(belfryOnly: "Manage")
+  private let client = ClientOptions(belfryOnly: "Manage", needsServer: true)
   @Option("--interval", "SECONDS", "how long between two looks", .integer(1...3600))
   var interval = 2
   @Flag("--once", "print one picture and end") var once
@@ -34,10 +34,9 @@ struct TopCommand: Subcommand {
       let first = try await source.look(hub)
       try await Task.sleep(for: .seconds(interval))
       let frame = TopFrame(sample: try await source.look(hub), previous: first, hub: hub)
-      if client.json { return try context.printJSON(frame.report) }
       let width = context.environment["COLUMNS"].flatMap { Int($0) } ?? 100
-      for line in frame.lines(width: width) { context.print(line.text) }
-      return
+      return try CommandResult(frame.report, frame.lines(width: width).map(\.text))
+        .print(asJSON: client.json, in: context)
     }
     // Initial errors are reported before switching the screen.
     let first = try await source.look(hub)
