@@ -1,4 +1,5 @@
 import HubCore
+import HubServer
 import HubStorage
 
 /// A setting. Its key in the file, its variable and its flag derive from one name: `bodyLimit`,
@@ -24,6 +25,8 @@ struct Setting: Sendable {
   let placeholder: String
   let help: String
   var isSecret = false
+  /// Sets the option of the server that the values are for, if it is a single one.
+  private(set) var apply: @Sendable (inout HubRuntime.Options, [String]) -> Void = { _, _ in }
 
   /// `bodyLimit` → `body-limit`.
   private var dashed: String {
@@ -86,19 +89,31 @@ extension Setting {
   /// The source of default values, which the settings only format.
   private static let usual = HubRuntime.Options(data: DataDirectory(path: "belfry-data"))
 
-  private static func days(_ seconds: Double) -> String { "\(Int(seconds / 86_400))" }
+  /// Creates a setting for one option of the server, which has the default.
+  private init<Value>(
+    _ key: String, _ option: any WritableKeyPath<HubRuntime.Options, Value> & Sendable,
+    _ form: SettingForm<Value>, placeholder: String = "", help: String, isSecret: Bool = false
+  ) {
+    self.init(
+      key: key, kind: form.kind, standard: form.show(Self.usual[keyPath: option]),
+      placeholder: placeholder, help: help, isSecret: isSecret,
+      apply: { options, values in
+        guard !values.isEmpty, let value = form.read(values) else { return }
+        options[keyPath: option] = value
+      })
+  }
 
   static let address = Setting(
-    key: "address", kind: .text, standard: usual.address, placeholder: "IP",
+    "address", \.address, .text, placeholder: "IP",
     help: "the address to listen on; 0.0.0.0 or :: for every interface")
   static let port = Setting(
-    key: "port", kind: .integer(0...65535), standard: "\(usual.port)", placeholder: "N",
+    "port", \.port, .integer(0...65535), placeholder: "N",
     help: "the TCP port to listen on; 0 picks a free one")
   static let data = Setting(
     key: "data", kind: .text, standard: usual.data.path, placeholder: "DIR",
     help: "the directory that holds the database and the master key; made if missing")
   static let database = Setting(
-    key: "database", kind: .text, standard: nil, placeholder: "URL",
+    "database", \.database, .text, placeholder: "URL",
     help:
       "a PostgreSQL database instead of a file: postgresql://user@host/database; all servers with "
       + "the same database form one hub. Put its password into BELFRY_DATABASE, PGPASSWORD or the "
@@ -109,28 +124,27 @@ extension Setting {
       "the number of parts that the devices in a new PostgreSQL database are divided into, which "
       + "is how many nodes can work on one broadcast: a power of two, fixed from then on")
   static let databaseLease = Setting(
-    key: "databaseLease", kind: .integer(2...60), standard: "\(Int(usual.databaseLease))",
-    placeholder: "SECONDS",
+    "databaseLease", \.databaseLease, .times(1, 2...60), placeholder: "SECONDS",
     help:
       "for tests: after so long without a heartbeat in the PostgreSQL database other nodes take "
       + "over this one's work; the documentation assumes 10")
   static let upgradeCopy = Setting(
-    key: "upgradeCopy", kind: .choice(["on", "off"]), standard: "on", placeholder: "WORD",
+    "upgradeCopy", \.storage.keepsUpgradeCopy, .onOff, placeholder: "WORD",
     help:
       "off makes no copy of a database file before a newer belfry upgrades it; with a copy that "
       + "takes free disk of twice the file's size")
   static let namespace = Setting(
-    key: "namespace", kind: .text, standard: nil, placeholder: "NAME",
+    "namespace", \.namespace, .text, placeholder: "NAME",
     help: "the namespace's name, if not the first part of the host that clients use")
   static let publicNames = Setting(
-    key: "publicNames", kind: .list, standard: nil, placeholder: "HOST,…",
+    "publicNames", \.publicNames, .list, placeholder: "HOST,…",
     help: "host names that clients use to reach a proxy in front; tokens for them are accepted")
   static let publicScheme = Setting(
-    key: "publicScheme", kind: .choice(["http", "https"]), standard: nil, placeholder: "WORD",
+    "publicScheme", \.publicScheme, .choice(["http", "https"]), placeholder: "WORD",
     help: "the scheme of URLs in replies: https if a proxy in front speaks TLS; the default is "
       + "that of the request")
   static let masterKey = Setting(
-    key: "masterKey", kind: .text, standard: nil, placeholder: "BASE64",
+    "masterKey", \.masterKey, .text, placeholder: "BASE64",
     help: "32 bytes that seal secrets at rest (while they are replaced: the new key, a comma, the "
       + "old); without it the file master.key in the data directory, made on first start",
     isSecret: true)
@@ -139,56 +153,52 @@ extension Setting {
     help: "PEM files of certificate authorities to trust besides the system's when the hub calls "
       + "a push service or the OpenID provider")
   static let channelHosts = Setting(
-    key: "channelHosts", kind: .list, standard: nil, placeholder: "HOST,…",
+    "channelHosts", \.channelHosts, .list, placeholder: "HOST,…",
     help: "hosts that the channel addresses of devices (WNS, browsers) may name beside the "
       + "vendors' own: push.example.com, or .example.com for all below it; these may also be in "
       + "a private network, which no other may")
   static let serviceHosts = Setting(
-    key: "serviceHosts", kind: .list, standard: nil, placeholder: "HOST,…",
+    "serviceHosts", \.serviceHosts, .list, placeholder: "HOST,…",
     help: "hosts that credentials may name as a push service or its token service beside the "
       + "vendors' own, such as a stand-in's: push.example.com, or .example.com for all below it; "
       + "these may also be in a private network, which no other may")
   static let pushConnections = Setting(
-    key: "pushConnections", kind: .integer(1...1024), standard: nil, placeholder: "N",
+    "pushConnections", \.pushConnections, .integer(1...1024), placeholder: "N",
     help:
       "the maximum number of connections of one credential to a push service over HTTP/1.1; the "
       + "default is the service's own, from 32 to 64")
   static let migrateGCM = Setting(
-    key: "migrateGcm", kind: .flag, standard: "false", placeholder: "",
+    "migrateGcm", \.migratesGCM, .flag,
     help: "reach devices that registered for GCM, which has ended, through the hub's FCM v1 "
       + "credential")
   static let strictRetired = Setting(
-    key: "strictRetired", kind: .flag, standard: "false", placeholder: "",
+    "strictRetired", \.refusesRetired, .flag,
     help: "refuse devices of MPNS and GCM, which have ended, instead of keeping them")
   static let jobHosts = Setting(
-    key: "jobHosts", kind: .list, standard: nil, placeholder: "HOST,…",
+    "jobHosts", \.jobHosts, .list, placeholder: "HOST,…",
     help: "hosts that import and export jobs may fetch from and write to: host, host:port or "
       + "*.suffix, such as *.blob.core.windows.net; the default is none")
   static let jobDirectory = Setting(
-    key: "jobDirectory", kind: .text, standard: nil, placeholder: "DIR",
+    "jobDirectory", \.jobDirectory, .text, placeholder: "DIR",
     help: "the directory that file: URIs of import and export jobs must point into; without it "
       + "they are refused")
   static let portal = Setting(
-    key: "portal", kind: .choice(["on", "off"]), standard: "on", placeholder: "WORD",
+    "portal", \.portal, .onOff, placeholder: "WORD",
     help: "off does not serve the portal, /$portal/")
   static let bodyLimit = Setting(
-    key: "bodyLimit", kind: .integer(1024...16_777_216), standard: "\(usual.bodyLimit)",
-    placeholder: "BYTES",
+    "bodyLimit", \.bodyLimit, .integer(1024...16_777_216), placeholder: "BYTES",
     help: "the maximum size of a request body; larger ones get 413")
   static let compatibility = Setting(
-    key: "compatibility", kind: .choice(Compatibility.allCases.map(\.rawValue)),
-    standard: usual.compatibility.rawValue, placeholder: "WORD",
+    "compatibility", \.compatibility, .word, placeholder: "WORD",
     help: "strict keeps the original's limits (20 tags in an expression, 6 with && or !; 1000 "
       + "devices in a batch; schedules up to 7 days ahead), extended widens them (1000 and 200 "
       + "tags; 10000 devices; 366 days)")
   static let connectionLimit = Setting(
-    key: "connectionLimit", kind: .integer(1...1_000_000), standard: "\(usual.connectionLimit)",
-    placeholder: "N",
+    "connectionLimit", \.connectionLimit, .integer(1...1_000_000), placeholder: "N",
     help: "the maximum number of client connections, over HTTP and HTTPS together; for one more, "
       + "idle connections and incomplete requests are closed")
   static let connectionsPerAddress = Setting(
-    key: "connectionsPerAddress", kind: .integer(0...1_000_000),
-    standard: "\(usual.connectionsPerAddress)", placeholder: "N",
+    "connectionsPerAddress", \.connectionsPerAddress, .integer(0...1_000_000), placeholder: "N",
     help: "the maximum number of connections of one client address, except this machine's own; "
       + "0 is a quarter of connectionLimit")
   static let trustedProxies = Setting(
@@ -197,75 +207,62 @@ extension Setting {
       "addresses and networks of proxies, such as 10.0.0.0/8, whose X-Forwarded-For names the "
       + "client; from others the header is ignored")
   static let http2Connections = Setting(
-    key: "http2Connections", kind: .integer(1...64), standard: "\(usual.http2Connections)",
-    placeholder: "N",
+    "http2Connections", \.http2Connections, .integer(1...64), placeholder: "N",
     help: "the maximum number of connections to a push service with HTTP/2, such as APNs, under "
       + "one credential; the hub starts with one and opens more while the service's limit on "
       + "concurrent pushes is the bottleneck")
   static let requestTimeout = Setting(
-    key: "requestTimeout", kind: .integer(1...3600),
-    standard: "\(usual.requestTimeout.components.seconds)", placeholder: "SECONDS",
+    "requestTimeout", \.requestTimeout, .seconds(1...3600), placeholder: "SECONDS",
     help: "how long a client may take to send one request")
   static let shutdownTimeout = Setting(
     key: "shutdownTimeout", kind: .integer(0...3600), standard: "20", placeholder: "SECONDS",
     help: "how long requests and pages in flight may take to finish after SIGTERM")
 
   static let keepOutcomes = Setting(
-    key: "keepOutcomes", kind: .choice(OutcomeKeeping.allCases.map(\.rawValue)),
-    standard: usual.keepOutcomes.rawValue, placeholder: "WORD",
+    "keepOutcomes", \.keepOutcomes, .word, placeholder: "WORD",
     help: "which outcomes are kept device by device: none, failures or all (all costs a row for "
       + "every push)")
   static let keepOutcomesDays = Setting(
-    key: "keepOutcomesDays", kind: .integer(1...3650),
-    standard: days(usual.outcomeRetention.lifetime), placeholder: "DAYS",
+    "keepOutcomesDays", \.outcomeRetention.lifetime, .times(86_400, 1...3650), placeholder: "DAYS",
     help: "how long they are kept")
   static let keepOutcomesLimit = Setting(
-    key: "keepOutcomesLimit", kind: .integer(0...1_000_000_000),
-    standard: "\(usual.outcomeRetention.limit)",
-    placeholder: "N",
+    "keepOutcomesLimit", \.outcomeRetention.limit, .integer(0...1_000_000_000), placeholder: "N",
     help: "how many are kept (some 100 bytes each); those of the oldest notifications are deleted "
       + "first")
 
   static let tagsPerInstallation = Setting(
-    key: "tagsPerInstallation", kind: .integer(1...100_000), standard: nil, placeholder: "N",
+    "tagsPerInstallation", \.tagsPerInstallation, .integer(1...100_000), placeholder: "N",
     help: "the maximum number of different tags of one installation, including its templates and "
       + "tiles; a device with more gets 400. The default is 120, with --compatibility strict 60")
   static let tagsPerHub = Setting(
-    key: "tagsPerHub", kind: .integer(1...1_000_000_000), standard: "\(usual.storage.tagsPerHub)",
-    placeholder: "N",
+    "tagsPerHub", \.storage.tagsPerHub, .integer(1...1_000_000_000), placeholder: "N",
     help: "the maximum number of different tags in one hub; a device with a new one gets 403")
   static let templatesPerHub = Setting(
-    key: "templatesPerHub", kind: .integer(1...1_000_000_000),
-    standard: "\(usual.storage.templatesPerHub)",
-    placeholder: "N",
+    "templatesPerHub", \.storage.templatesPerHub, .integer(1...1_000_000_000), placeholder: "N",
     help: "the maximum number of different templates in one hub; a device with a new one gets 403")
 
   static let keepNotificationsDays = Setting(
-    key: "keepNotificationsDays", kind: .integer(0...3650),
-    standard: days(usual.notificationRetention ?? 0), placeholder: "DAYS",
+    "keepNotificationsDays", \.notificationRetention, .days(upTo: 3650), placeholder: "DAYS",
     help: "how long a notification is kept after its end, with its payload and counts; 0 keeps it "
       + "forever")
 
   static let keepActivityDays = Setting(
-    key: "keepActivityDays", kind: .integer(0...3650),
-    standard: days(usual.activityRetention.lifetime ?? 0), placeholder: "DAYS",
+    "keepActivityDays", \.activityRetention.lifetime, .days(upTo: 3650), placeholder: "DAYS",
     help:
       "how long the activity log is kept: who has changed or sent what; 0 keeps it forever, up "
       + "to keepActivityLimit")
   static let keepActivityLimit = Setting(
-    key: "keepActivityLimit", kind: .integer(0...1_000_000_000),
-    standard: "\(usual.activityRetention.limit)",
-    placeholder: "N",
+    "keepActivityLimit", \.activityRetention.limit, .integer(0...1_000_000_000), placeholder: "N",
     help: "how many of its lines are kept (some 250 bytes each); those of the hub with the most "
       + "are deleted first")
 
   static let operators = Setting(
-    key: "operators", kind: .text, standard: nil, placeholder: "FILE",
+    "operators", \.operatorFile, .text, placeholder: "FILE",
     help:
       "the file with the operators of the portal, as `belfry operator add` writes it; the default "
       + "is the file operators in the data directory")
   static let operatorIdleMinutes = Setting(
-    key: "operatorIdleMinutes", kind: .integer(1...1440), standard: "30", placeholder: "N",
+    "operatorIdleMinutes", \.signIn.idle, .times(60, 1...1440), placeholder: "N",
     help: "minutes without a request after which an operator has to sign in again; in any case "
       + "after twelve hours")
 
@@ -284,8 +281,7 @@ extension Setting {
     help: "the provider's name on the sign-in button of the portal")
 
   static let deadHandlePercent = Setting(
-    key: "deadHandlePercent", kind: .integer(1...100),
-    standard: "\(Int((usual.deadHandleShare * 100).rounded()))", placeholder: "N",
+    "deadHandlePercent", \.deadHandleShare, .percent, placeholder: "N",
     help: "the percentage of a push service's latest answers that may report dead handles before "
       + "the hub stops removing devices; 100 never stops")
 
@@ -298,13 +294,13 @@ extension Setting {
     standard: LogLevel.info.rawValue, placeholder: "WORD",
     help: "the lowest level that is logged: debug (every request), info, warning or error")
   static let metricsPort = Setting(
-    key: "metricsPort", kind: .integer(0...65535), standard: nil, placeholder: "N",
+    "metricsPort", \.metricsPort, .integer(0...65535), placeholder: "N",
     help: "a separate TCP port for /metrics; 0 picks a free one; the default is none")
   static let metricsAddress = Setting(
-    key: "metricsAddress", kind: .text, standard: usual.metricsAddress, placeholder: "IP",
+    "metricsAddress", \.metricsAddress, .text, placeholder: "IP",
     help: "the address of that port")
   static let metricsToken = Setting(
-    key: "metricsToken", kind: .text, standard: nil, placeholder: "TEXT",
+    "metricsToken", \.metricsToken, .text, placeholder: "TEXT",
     help: "anyone who presents this as a bearer token may read /metrics, also on the hub's port",
     isSecret: true)
 

@@ -24,7 +24,7 @@ extension HubRuntime.Options {
     self.init(data: DataDirectory(path: URL(fileURLWithPath: path).standardizedFileURL.path))
     self.mayMake = mayMake
     try self.data.checkUser()
-    masterKey = configuration.text(.masterKey)
+    for setting in Setting.all { setting.apply(&self, configuration.list(setting)) }
     if let masterKey {
       do {
         _ = try MasterKeyRing(text: masterKey, origin: "this setting")
@@ -32,7 +32,6 @@ extension HubRuntime.Options {
         throw configuration.fault(.masterKey, "\(error)")
       }
     }
-    database = configuration.text(.database)
     if let database {
       if let fault = DatabaseAddress.fault(database) {
         throw configuration.fault(.database, fault)
@@ -44,55 +43,16 @@ extension HubRuntime.Options {
       }
     }
     databaseSlots = try configuration.databaseSlots()
-    databaseLease = Double(configuration.integer(.databaseLease))
-    address = configuration.text(.address) ?? address
     guard address == "localhost" || IPAddress(address) != nil else {
       throw configuration.fault(
         .address, "must be an IP address such as 127.0.0.1 or 0.0.0.0, not '\(address)'")
     }
-    port = UInt16(clamping: configuration.integer(.port))
-    publicNames = configuration.list(.publicNames)
-    publicScheme = configuration.text(.publicScheme)
-    namespace = configuration.text(.namespace) ?? namespace
-    compatibility =
-      configuration.text(.compatibility).flatMap(Compatibility.init(rawValue:)) ?? compatibility
-    channelHosts = configuration.list(.channelHosts)
-    serviceHosts = configuration.list(.serviceHosts)
-    pushConnections = configuration.text(.pushConnections).flatMap { Int($0) }
-    migratesGCM = configuration.flag(.migrateGCM)
-    refusesRetired = configuration.flag(.strictRetired)
-    jobHosts = configuration.list(.jobHosts)
-    jobDirectory = configuration.text(.jobDirectory)
-    portal = configuration.text(.portal) != "off"
-    bodyLimit = configuration.integer(.bodyLimit)
-    connectionLimit = configuration.integer(.connectionLimit)
-    connectionsPerAddress = configuration.integer(.connectionsPerAddress)
     do {
       trustedProxies = try TrustedProxies(configuration.list(.trustedProxies))
     } catch {
       throw configuration.fault(.trustedProxies, error.description)
     }
-    http2Connections = configuration.integer(.http2Connections)
-    requestTimeout = .seconds(configuration.integer(.requestTimeout))
-    keepOutcomes =
-      configuration.text(.keepOutcomes).flatMap(OutcomeKeeping.init(rawValue:)) ?? keepOutcomes
-    outcomeRetention = OutcomeRetention(
-      lifetime: Double(configuration.integer(.keepOutcomesDays)) * 86_400,
-      limit: configuration.integer(.keepOutcomesLimit))
-    storage.keepsUpgradeCopy = configuration.text(.upgradeCopy) != "off"
-    tagsPerInstallation = configuration.text(.tagsPerInstallation).flatMap { Int($0) }
-    storage.tagsPerHub = configuration.integer(.tagsPerHub)
-    storage.templatesPerHub = configuration.integer(.templatesPerHub)
-    let days = configuration.integer(.keepNotificationsDays)
-    notificationRetention = days == 0 ? nil : Double(days) * 86_400
-    operatorFile = configuration.text(.operators)
-    signIn.idle = Double(configuration.integer(.operatorIdleMinutes)) * 60
     provider = try Self.provider(configuration)
-    let activityDays = configuration.integer(.keepActivityDays)
-    activityRetention = ActivityRetention(
-      lifetime: activityDays == 0 ? nil : Double(activityDays) * 86_400,
-      limit: configuration.integer(.keepActivityLimit))
-    deadHandleShare = Double(configuration.integer(.deadHandlePercent)) / 100
     for path in configuration.list(.trust) {
       do {
         anchorsPEM += Array(try Data(contentsOf: URL(fileURLWithPath: path))) + [10]
@@ -103,13 +63,10 @@ extension HubRuntime.Options {
     log = context.hubLog(
       level: configuration.text(.logLevel).flatMap(LogLevel.init(rawValue:)) ?? .info,
       format: configuration.text(.logFormat).flatMap(LogFormat.init(rawValue:)) ?? .text)
-    metricsPort = configuration.text(.metricsPort).flatMap { UInt16($0) }
-    metricsAddress = configuration.text(.metricsAddress) ?? metricsAddress
     guard metricsAddress == "localhost" || IPAddress(metricsAddress) != nil else {
       throw configuration.fault(
         .metricsAddress, "must be an IP address such as 127.0.0.1, not '\(metricsAddress)'")
     }
-    metricsToken = configuration.text(.metricsToken)
     if let metricsToken, metricsToken.utf8.count < 16 {
       throw configuration.fault(.metricsToken, "must have at least 16 characters")
     }

@@ -1,0 +1,64 @@
+import Foundation
+import HubCore
+import HubServer
+import Testing
+
+@testable import belfry
+
+@Suite("Settings of the server")
+struct SettingTests {
+  private static let usual = HubRuntime.Options(data: DataDirectory(path: "belfry-data"))
+
+  /// Those that are not the value of a single option: they are checked, or name files to read.
+  private static let others: Set<String> = [
+    "data", "tlsPort", "tlsCertificate", "tlsKey", "tlsSelfSigned", "databaseSlots", "trust",
+    "trustedProxies", "shutdownTimeout", "oidcIssuer", "oidcClient", "oidcSecretFile", "oidcName",
+    "logFormat", "logLevel",
+  ]
+
+  /// A value of the setting that is not its default.
+  private static func other(_ setting: Setting) -> String {
+    switch setting.kind {
+    case .text, .list: "x"
+    case .flag: "true"
+    case .choice(let words): words.last { $0 != setting.standard } ?? ""
+    case .integer(let range): "\(range.upperBound)"
+    }
+  }
+
+  @Test("a default changes no option, and another value changes the option of its setting alone")
+  func options() {
+    var changed: Set<String> = []
+    var seen: Set<String> = []
+    for setting in Setting.all {
+      var options = Self.usual
+      setting.apply(&options, setting.standard.map { [$0] } ?? [])
+      #expect("\(options)" == "\(Self.usual)", "\(setting.key)")
+      setting.apply(&options, [Self.other(setting)])
+      guard "\(options)" != "\(Self.usual)" else { continue }
+      changed.insert(setting.key)
+      #expect(seen.insert("\(options)").inserted, "\(setting.key) sets another's option")
+    }
+    #expect(changed == Set(Setting.all.map(\.key)).subtracting(Self.others))
+  }
+
+  @Test("units of settings are those of their options, and 0 days are forever")
+  func units() throws {
+    let configuration = try Configuration(
+      file: nil,
+      environment: [
+        "BELFRY_KEEP_NOTIFICATIONS_DAYS": "2", "BELFRY_KEEP_ACTIVITY_DAYS": "0",
+        "BELFRY_OPERATOR_IDLE_MINUTES": "2", "BELFRY_REQUEST_TIMEOUT": "7",
+        "BELFRY_DEAD_HANDLE_PERCENT": "29", "BELFRY_PORTAL": "off", "BELFRY_PUBLIC_NAMES": "a, b",
+      ])
+    var options = Self.usual
+    for setting in Setting.all { setting.apply(&options, configuration.list(setting)) }
+    #expect(options.notificationRetention == 172_800)
+    #expect(options.activityRetention.lifetime == nil)
+    #expect(options.signIn.idle == 120)
+    #expect(options.requestTimeout == .seconds(7))
+    #expect(options.deadHandleShare == 0.29)
+    #expect(!options.portal)
+    #expect(options.publicNames == ["a", "b"])
+  }
+}
