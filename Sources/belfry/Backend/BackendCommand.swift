@@ -101,7 +101,7 @@ struct BackendCommand: Subcommand {
     ])
   static let isServer = true
 
-  let client = ClientOptions(needsServer: true)
+  let client = ClientOptions(way: .server)
   let store = BackendStoreOptions()
   @Option("--address", "IP", "the address to listen on") var address = "127.0.0.1"
   @Option("--port", "N", "the port; 0 picks a free one", .integer(0...65535)) var port = 8090
@@ -159,7 +159,7 @@ struct BackendCommand: Subcommand {
     try UsageError.check(exclusive: $isDemo, store.$users)
     let signal = ShutdownSignal(within: .seconds(15), report: context.log)
     let signIn = try signIn(context)
-    let access = try await client.access(.changes("Manage"), in: context)
+    let access = try await client.access(.changes, in: context)
     var options = BackendRuntime.Options(
       directory: try .make(at: store.directory), signIn: signIn)
     let claim = try options.directory.claim(for: .serving)

@@ -15,7 +15,7 @@ struct ActivityCommand: ResultCommand {
       "belfry activity --actor user/ann",
     ])
 
-  let client = ClientOptions(belfryOnly: "Manage")
+  let client = ClientOptions(belfryOnly: "Manage", naming: .optional, way: .inProcess)
   @Option(
     "--from", "TIME", "not before: 2030-01-05T10:00:00Z, or back from now: -90s, -2h, -3d", .instant
   )
@@ -29,9 +29,9 @@ struct ActivityCommand: ResultCommand {
   func result(in context: CommandContext) async throws -> CommandResult {
     var query = ActivityQuery(from: from, until: until, actor: actor, action: action)
     query.pageSize = min(100, limit + 1)
-    let isOfHub = (client.hub ?? context.environment["BELFRY_HUB"]) != nil
-    let found = try await client.withHub(isOfHub ? .inspects : .manages(), in: context) { access in
-      let list = isOfHub ? access.client.activity(query) : access.namespace.activity(query)
+    let found = try await client.withHub(in: context) { access in
+      let list =
+        access.hub.isEmpty ? access.namespace.activity(query) : access.client.activity(query)
       return try await list.first(limit + 1)
     }
     let shown = Array(found.prefix(limit))

@@ -18,7 +18,7 @@ struct AudienceCountCommand: ResultCommand {
     .tagExpression) var expression: TagExpression?
 
   func result(in context: CommandContext) async throws -> CommandResult {
-    try await client.withHub(.looks("Send"), in: context) { access in
+    try await client.withHub(in: context) { access in
       let count = try await access.client.count(of: expression)
       let rows = count.counts.map { item in
         item.platform.rawValue.padded(to: 8) + " " + String(item.devices).padded(to: 9) + " "
@@ -52,7 +52,7 @@ struct UserEraseCommand: ResultCommand {
   @Flag("--yes", "do it without asking; there is no undo") var isConfirmed
 
   func result(in context: CommandContext) async throws -> CommandResult {
-    try await client.withHub(.changes("Manage"), in: context) { access in
+    try await client.withHub(.changes, in: context) { access in
       try context.confirm(
         "this erases user '\(id)' from hub '\(access.hub)' for good", isConfirmed)
       let erased = try await access.client.erase(user: id)

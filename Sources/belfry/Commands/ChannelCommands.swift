@@ -39,7 +39,7 @@ struct ChannelCreateCommand: ResultCommand {
   var storage = BroadcastChannel.Storage.latestMessage
 
   func result(in context: CommandContext) async throws -> CommandResult {
-    let channel = try await client.withHub(.changes("Manage"), in: context) {
+    let channel = try await client.withHub(.changes, in: context) {
       try await $0.client.createBroadcastChannel(storing: storage)
     }
     let place = client.place.options
@@ -60,7 +60,7 @@ struct ChannelListCommand: ResultCommand {
   let client = ClientOptions(belfryOnly: "Manage")
 
   func result(in context: CommandContext) async throws -> CommandResult {
-    try await client.withHub(.looks("Manage"), in: context) { access in
+    try await client.withHub(in: context) { access in
       let ids = try await access.client.broadcastChannels()
       return CommandResult(
         written: BroadcastChannel.list(ids),
@@ -78,7 +78,7 @@ struct ChannelShowCommand: ResultCommand {
   let client = ClientOptions(belfryOnly: "Manage")
 
   func result(in context: CommandContext) async throws -> CommandResult {
-    let channel = try await client.withHub(.looks("Manage"), in: context) {
+    let channel = try await client.withHub(in: context) {
       try await $0.client.broadcastChannel(id)
     }
     return CommandResult(written: channel.json, channel.lines)
@@ -105,7 +105,7 @@ struct ChannelDeleteCommand: ResultCommand {
   let client = ClientOptions(belfryOnly: "Manage")
 
   func result(in context: CommandContext) async throws -> CommandResult {
-    try await client.withHub(.changes("Manage"), in: context) {
+    try await client.withHub(.changes, in: context) {
       try await $0.client.delete(broadcastChannel: id)
     }
     return CommandResult(["deleted": id], ["channel \(id) is deleted"])
@@ -128,7 +128,7 @@ struct ChannelSendCommand: ResultCommand {
     ])
 
   @Argument("ID", aboutID, .channelID) var id: String
-  let client = ClientOptions(belfryOnly: "Send", needsServer: true)
+  let client = ClientOptions(belfryOnly: "Send", way: .server)
   @Option(
     "--state", "FILE",
     "the activity's new content state: a file, - for standard input, or the JSON itself")
@@ -152,7 +152,7 @@ struct ChannelSendCommand: ResultCommand {
 
   func result(in context: CommandContext) async throws -> CommandResult {
     let payload = try payload()
-    let receipt = try await client.withHub(.changes("Send"), in: context) {
+    let receipt = try await client.withHub(.changes, in: context) {
       try await $0.client.send(
         payload: payload, toChannel: id, priority: priority,
         expiration: until.map { .at($0) } ?? .once)

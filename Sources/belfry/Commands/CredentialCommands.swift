@@ -48,7 +48,7 @@ struct CredentialSetCommand: ResultCommand {
       throw CredentialNames.options.fault(error, of: platform)
     }
     return try await management.withStore(
-      .changes, as: .init("setCredential", platform.rawValue), in: context
+      .changes, as: ("setCredential", platform.rawValue), in: context
     ) { runtime in
       let hub = try await management.place.hubName(runtime, in: context)
       let pair = try await runtime.service.credentials(hub: hub)
@@ -129,7 +129,7 @@ struct CredentialListCommand: ResultCommand {
     "credential list", "list a hub's credentials, without their secrets",
     examples: ["belfry credential list --hub news"])
 
-  let client = ClientOptions(belfryOnly: "Manage")
+  let client = ClientOptions(belfryOnly: "Manage", way: .inProcess)
 
   private struct Shown: Encodable {
     let platform: String
@@ -158,7 +158,7 @@ struct CredentialListCommand: ResultCommand {
   }
 
   func result(in context: CommandContext) async throws -> CommandResult {
-    try await client.withHub(.inspects, in: context) { access in
+    try await client.withHub(in: context) { access in
       let details = try await access.description(of: access.hub).credentials
       let removed = try await access.client.removedDevices().items
       let alarms = await Self.alarms(access)
@@ -238,7 +238,8 @@ struct CredentialProbeCommand: ResultCommand {
   }
 
   @Argument("PLATFORM", CredentialPlatform.list, .anyPlatform) var platform: PushPlatform
-  let client = ClientOptions(belfryOnly: "Manage", settings: [.trust, .serviceHosts])
+  let client = ClientOptions(
+    belfryOnly: "Manage", way: .inProcess, settings: [.trust, .serviceHosts])
 
   private struct Answer: Encodable {
     let hub: String
@@ -249,7 +250,7 @@ struct CredentialProbeCommand: ResultCommand {
   }
 
   func result(in context: CommandContext) async throws -> CommandResult {
-    try await client.withHub(.inspects, in: context) { access in
+    try await client.withHub(in: context) { access in
       guard try await access.client.credentials().contains(where: { $0.platform == platform })
       else {
         let word = platform.word
@@ -284,7 +285,7 @@ struct CredentialDeleteCommand: ResultCommand {
 
   func result(in context: CommandContext) async throws -> CommandResult {
     try await management.withStore(
-      .changes, as: .init("deleteCredential", platform.rawValue), in: context
+      .changes, as: ("deleteCredential", platform.rawValue), in: context
     ) { runtime in
       let hub = try await management.place.hubName(runtime, in: context)
       try await runtime.service.removeCredential(platform, hub: hub)

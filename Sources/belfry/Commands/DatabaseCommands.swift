@@ -25,8 +25,9 @@ struct DatabaseAdoptCommand: ResultCommand {
   }
 
   func result(in context: CommandContext) async throws -> CommandResult {
-    let change = HubPlace.Change("adoptDatabase")
-    let result = try await management.withStore(.changesNamespace, as: change, in: context) {
+    let result = try await management.withStore(
+      .changesNamespace, as: ("adoptDatabase", nil), in: context
+    ) {
       runtime in
       let database = try runtime.database
       let alive = try await database.livingNodes()

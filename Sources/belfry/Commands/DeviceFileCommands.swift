@@ -20,7 +20,7 @@ struct ExportCommand: Subcommand {
     ])
 
   @Argument("FILE", "the file to write; - for standard output") var file: String
-  let client = ClientOptions(needsServer: true)
+  let client = ClientOptions(way: .server)
   @Flag(
     "--registrations-only",
     "write those that installations have made as registrations, as export jobs do")
@@ -33,7 +33,7 @@ struct ExportCommand: Subcommand {
   }
 
   func run(in context: CommandContext) async throws {
-    let access = try await client.access(.looks("Manage"), in: context)
+    let access = try await client.access(in: context)
     let hub = access.client
     let output = try OutputFile(file)
     var bar = ProgressBar()
@@ -200,7 +200,7 @@ struct ImportCommand: ResultCommand {
 
   @Argument("FILE", "what `belfry export` or an export job wrote; - for standard input")
   var file: String
-  let client = ClientOptions(needsServer: true)
+  let client = ClientOptions(way: .server)
   @Flag("--new-ids", "let the hub give registrations new ids (Azure takes only its own)")
   var hasNewIDs
   @Option("--failed", "FILE", "write the lines that fail there, to fix and import them again")
@@ -224,7 +224,7 @@ struct ImportCommand: ResultCommand {
   }
 
   func result(in context: CommandContext) async throws -> CommandResult {
-    let access = try await client.access(.changes("Manage"), in: context)
+    let access = try await client.access(.changes, in: context)
     let hub = access.client
     let source = try input()
     var reader = LineReader(source.handle, limit: Self.maximumLine)

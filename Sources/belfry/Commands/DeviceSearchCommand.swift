@@ -24,7 +24,7 @@ struct DeviceSearchCommand: ResultCommand {
   func result(in context: CommandContext) async throws -> CommandResult {
     let handle =
       handle == "-" ? String(decoding: try TextInput.read(handle), as: UTF8.self) : handle
-    return try await client.withHub(.looks("Manage"), in: context) { access in
+    return try await client.withHub(in: context) { access in
       let found = try await access.client.devices(withHandle: handle)
       let isEmpty = found.installations.isEmpty && found.registrations.isEmpty
       return CommandResult(

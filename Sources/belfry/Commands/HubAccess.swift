@@ -8,7 +8,6 @@ struct HubAccess: Sendable {
   let connection: ConnectionString
   /// Empty for the namespace.
   let hub: String
-  let right: String
   var transport: any HTTPTransport = ClientTransport.shared
   /// The file with the authority to trust in addition to the system's.
   var authority: String?
@@ -57,7 +56,8 @@ struct HubAccess: Sendable {
     // Belfry itself explains it, in ``WireName/reason``.
     guard error.kind == .unauthorized, error.status == 401 || error.detail == nil else { return "" }
     return error.status == 403
-      ? ". The policy \(connection.keyName) lacks the right \(right), which this takes"
+      ? ". The policy \(connection.keyName) lacks the right \(error.missingRight ?? "Manage"), which this "
+        + "takes"
       : ". Compare the key with that of `belfry policy show \(connection.keyName)`, and whether "
         + "the hub is called \(hub)"
   }
@@ -70,7 +70,7 @@ extension HubRuntime {
     HubAccess(
       connection: ConnectionString(
         endpoint: ServiceEndpoint(host: "localhost", usesTLS: false), keyName: "", key: ""),
-      hub: hub, right: "Manage",
+      hub: hub,
       transport: InProcessTransport(HubAPI(service: service), as: HubOwner(in: context)),
       runtime: self)
   }

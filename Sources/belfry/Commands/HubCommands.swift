@@ -71,14 +71,14 @@ struct HubCreateCommand: ResultCommand {
     examples: ["belfry hub create news --data /var/lib/belfry"])
 
   @Argument("NAME", "begins with a letter; letters, digits and -._", .hubName) var name: String
-  let client = ClientOptions(namesHub: false)
+  let client = ClientOptions(naming: .none, way: .inProcess)
   @Option(
     "--ttl", "TIME", "forget devices so long after their last write: 90d (default: never)", lifetime
   )
   var ttl: Int?
 
   func result(in context: CommandContext) async throws -> CommandResult {
-    try await client.withHub(.manages(.creates(name)), in: context) { access in
+    try await client.withHub(.creates(name), in: context) { access in
       let hub: HubDescription
       do {
         hub = try await access.namespace.create(
@@ -104,10 +104,10 @@ struct HubListCommand: ResultCommand {
     "hub list", "list the hubs",
     examples: ["belfry hub list --json"])
 
-  let client = ClientOptions(namesHub: false)
+  let client = ClientOptions(naming: .none, way: .inProcess)
 
   func result(in context: CommandContext) async throws -> CommandResult {
-    try await client.withHub(.manages(), in: context) { access in
+    try await client.withHub(in: context) { access in
       let hubs = try await access.namespace.hubs().map(ShownHub.init)
       return CommandResult(["hubs": hubs], hubs.map(\.line) + [hubs.count.counted("hub")])
     }
@@ -120,10 +120,10 @@ struct HubShowCommand: ResultCommand {
     examples: ["belfry hub show news"])
 
   @Argument("NAME", "the hub") var name: String
-  let client = ClientOptions(namesHub: false)
+  let client = ClientOptions(naming: .none, way: .inProcess)
 
   func result(in context: CommandContext) async throws -> CommandResult {
-    try await client.withHub(.manages(), in: context) { access in
+    try await client.withHub(in: context) { access in
       ShownHub(try await access.description(of: name)).result
     }
   }
@@ -157,7 +157,7 @@ struct HubUpdateCommand: ResultCommand {
     if ttl == nil, !disables, !enables, metadata == nil {
       throw UsageError("nothing to change; give --ttl, --disable, --enable or --metadata")
     }
-    return try await management.withStore(.changesHub(name), as: .init("updateHub"), in: context) {
+    return try await management.withStore(.changesHub(name), as: ("updateHub", nil), in: context) {
       runtime in
       let present = try await runtime.hub(named: name)
       var change = HubChange(
@@ -180,11 +180,11 @@ struct HubDeleteCommand: ResultCommand {
     examples: ["belfry hub delete news --yes"])
 
   @Argument("NAME", "the hub") var name: String
-  let client = ClientOptions(namesHub: false)
+  let client = ClientOptions(naming: .none, way: .inProcess)
   @Flag("--yes", "do it without asking; there is no undo") var isConfirmed
 
   func result(in context: CommandContext) async throws -> CommandResult {
-    try await client.withHub(.manages(.changesHub(name)), in: context) { access in
+    try await client.withHub(.changesHub(name), in: context) { access in
       let hub = try await access.description(of: name).name
       try context.confirm("this deletes hub '\(hub)' with all its data for good", isConfirmed)
       try await access.namespace.delete(hub: hub)
@@ -217,8 +217,7 @@ struct HubRestoreDevicesCommand: ResultCommand {
   @Flag("--dry-run", "only show what could come back, by hour") var isDryRun
 
   func result(in context: CommandContext) async throws -> CommandResult {
-    let use = isDryRun ? ClientOptions.Use.looks("Manage") : .changes("Manage")
-    return try await client.withHub(use, in: context) { access in
+    try await client.withHub(isDryRun ? .looks : .changes, in: context) { access in
       guard isDryRun else {
         let done = try await access.client.restoreDevices(on: platform, since: since)
         return CommandResult(

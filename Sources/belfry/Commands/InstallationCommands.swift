@@ -28,7 +28,7 @@ struct InstallationPutCommand: ResultCommand {
 
   func result(in context: CommandContext) async throws -> CommandResult {
     let installation = try installation()
-    return try await client.withHub(.changes("Listen"), in: context) { access in
+    return try await client.withHub(.changes, in: context) { access in
       try await access.client.createOrReplace(installation)
       return CommandResult(
         ["installationId": installation.installationID],
@@ -71,7 +71,7 @@ struct InstallationGetCommand: ResultCommand {
   let client = ClientOptions()
 
   func result(in context: CommandContext) async throws -> CommandResult {
-    let installation = try await client.withHub(.looks("Listen"), in: context) {
+    let installation = try await client.withHub(in: context) {
       try await $0.client.installation(id)
     }
     return CommandResult(
@@ -102,7 +102,7 @@ struct InstallationPatchCommand: ResultCommand {
   func result(in context: CommandContext) async throws -> CommandResult {
     let patch = try patch()
     guard !patch.operations.isEmpty else { throw UsageError("nothing to change was given") }
-    try await client.withHub(.changes("Listen"), in: context) {
+    try await client.withHub(.changes, in: context) {
       try await $0.client.patch(installation: id, patch)
     }
     return CommandResult(["installationId": id], ["changed installation \(id)"])
@@ -134,7 +134,7 @@ struct InstallationDeleteCommand: ResultCommand {
   let client = ClientOptions()
 
   func result(in context: CommandContext) async throws -> CommandResult {
-    try await client.withHub(.changes("Listen"), in: context) {
+    try await client.withHub(.changes, in: context) {
       try await $0.client.delete(installation: id)
     }
     return CommandResult(["deleted": id], ["installation \(id) is gone"])
@@ -149,7 +149,7 @@ struct InstallationListCommand: ResultCommand {
       "belfry installation list --user ann --connection 'Endpoint=sb://…' --hub news",
     ])
 
-  let client = ClientOptions(belfryOnly: "Manage")
+  let client = ClientOptions(belfryOnly: "Manage", way: .inProcess)
   @Option("--tag", "TAG", "only those with this tag, their own or a template's", .tag)
   var tag: Tag?
   @Option("--user", "ID", "only those of this user") var user: String?
@@ -169,7 +169,7 @@ struct InstallationListCommand: ResultCommand {
     var query = InstallationQuery(tag: tag, user: user)
     query.platform = platform
     query.expired = isExpired
-    return try await client.withHub(.inspects, in: context) { access in
+    return try await client.withHub(in: context) { access in
       var found: [Installation] = []
       var next = after.map { ContinuationToken.encode(Array(String($0).utf8)) }
       repeat {

@@ -75,8 +75,9 @@ struct KeyRotateCommand: ResultCommand {
   @Flag("--finish", "only end a rotation that was begun") var finish
 
   func result(in context: CommandContext) async throws -> CommandResult {
-    let change = HubPlace.Change("rotateMasterKey")
-    let key = try await management.withStore(.changesNamespace, as: change, in: context) {
+    let key = try await management.withStore(
+      .changesNamespace, as: ("rotateMasterKey", nil), in: context
+    ) {
       runtime in
       let folder = URL(fileURLWithPath: runtime.data.path).lastPathComponent
       guard runtime.shared == nil || runtime.keys.file == nil || !Workspace.isOwn(folder) else {

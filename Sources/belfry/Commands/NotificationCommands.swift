@@ -19,7 +19,7 @@ private struct NotificationListing: ParameterGroup {
   ) async throws -> CommandResult {
     let query = NotificationQuery(
       tag: tag, from: from, until: until, pageSize: min(100, limit + 1))
-    return try await client.withHub(.looks("Send"), in: context) { access in
+    return try await client.withHub(in: context) { access in
       let found = try await list(access.client, query).first(limit + 1)
       let shown = Array(found.prefix(limit))
       let hasMore = found.count > limit
@@ -120,10 +120,10 @@ struct NotificationShowCommand: ResultCommand {
   func result(in context: CommandContext) async throws -> CommandResult {
     let telemetry =
       if waits {
-        try await client.access(.looks("Send"), in: context)
+        try await client.access(in: context)
           .finalTelemetry(of: id, within: .seconds(timeout), json: client.json, in: context)
       } else {
-        try await client.withHub(.looks("Send"), in: context) {
+        try await client.withHub(in: context) {
           try await $0.client.telemetry(of: id)
         }
       }
@@ -145,10 +145,10 @@ struct NotificationCancelCommand: ResultCommand {
     ])
 
   @Argument("ID", "what `belfry send --at` printed") var id: String
-  let client = ClientOptions(needsServer: true)
+  let client = ClientOptions(way: .server)
 
   func result(in context: CommandContext) async throws -> CommandResult {
-    try await client.withHub(.changes("Send"), in: context) {
+    try await client.withHub(.changes, in: context) {
       try await $0.client.cancel(scheduled: id)
     }
     return CommandResult(["notificationId": id, "state": "Canceled"], ["cancelled: \(id)"])
@@ -165,10 +165,10 @@ struct NotificationAbortCommand: ResultCommand {
     examples: ["belfry notification abort 2e7f83cc61d44e3d9397c86939918508-20200723042753-1-1"])
 
   @Argument("ID", "what `belfry send` printed") var id: String
-  let client = ClientOptions(belfryOnly: "Send", needsServer: true)
+  let client = ClientOptions(belfryOnly: "Send", way: .server)
 
   func result(in context: CommandContext) async throws -> CommandResult {
-    let end = try await client.withHub(.changes("Send"), in: context) {
+    let end = try await client.withHub(.changes, in: context) {
       try await $0.client.abort(id)
     }
     return CommandResult(
@@ -217,7 +217,7 @@ struct NotificationDevicesCommand: Subcommand {
     var query = DeviceOutcomeQuery(installation: installation)
     query.outcome = outcome
     query.platform = platform
-    let count = try await client.withHub(.looks("Send"), in: context) { access in
+    let count = try await client.withHub(in: context) { access in
       var count = 0
       for try await device in access.client.devices(of: id, query) {
         if count == limit {

@@ -23,7 +23,7 @@ struct NotificationExplainCommand: ResultCommand {
     guard let device = installation ?? registration else {
       throw UsageError("say which device: --installation ID, or --registration ID")
     }
-    let explanation = try await client.withHub(.looks("Manage"), in: context) { access in
+    let explanation = try await client.withHub(in: context) { access in
       installation != nil
         ? try await access.client.explanation(of: id, installation: device)
         : try await access.client.explanation(of: id, registration: device)

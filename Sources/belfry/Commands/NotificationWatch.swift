@@ -16,13 +16,13 @@ struct NotificationWatchCommand: Subcommand {
     examples: ["belfry notification watch ID", "belfry notification watch ID --json"])
 
   @Argument("ID", "what `belfry send` printed") var id: String
-  let client = ClientOptions(needsServer: true)
+  let client = ClientOptions(way: .server)
   @Option(
     "--timeout", "SECONDS", "give up after so long (default: never)", .integer(1...1_000_000))
   var timeout: Int?
 
   func run(in context: CommandContext) async throws {
-    let access = try await client.access(.looks("Send"), in: context)
+    let access = try await client.access(in: context)
     var view = ProgressView(json: client.json, context: context)
     // The time limit may be reached while no update arrives.
     let (updates, continuation) = AsyncThrowingStream<NotificationProgress, any Error>.makeStream()

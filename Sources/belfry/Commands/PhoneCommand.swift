@@ -20,7 +20,7 @@ struct PhoneCommand: Subcommand {
       "belfry phone --platform web --tags news", "belfry phone --user alice --secure",
     ])
 
-  let client = ClientOptions(needsServer: true)
+  let client = ClientOptions(way: .server)
   @Option(
     "--control", "URL",
     "the emulator's control address (default that of the hub's `belfry up`, or port 9400)")
@@ -65,7 +65,7 @@ struct PhoneCommand: Subcommand {
     guard backend == nil, password == nil else {
       throw UsageError("--backend and --password are for --secure")
     }
-    let access = try await client.access(.changes("Listen"), in: context)
+    let access = try await client.access(.changes, in: context)
     let known =
       try self.control
       ?? RunningUp.of(try client.place.target(in: context), context.environment)?.control

@@ -64,7 +64,7 @@ struct PolicyCreateCommand: ResultCommand {
     }) var rights: AccessRights
 
   func result(in context: CommandContext) async throws -> CommandResult {
-    try await options.withStore(.init("createPolicy", name), in: context) { service, hub in
+    try await options.withStore(("createPolicy", name), in: context) { service, hub in
       let policy = try await service.createPolicy(named: name, rights: rights, hub: hub)
       return CommandResult(
         ShownPolicy(policy, keys: true),
@@ -125,7 +125,7 @@ struct PolicyDeleteCommand: ResultCommand {
   private let options = PolicyOptions()
 
   func result(in context: CommandContext) async throws -> CommandResult {
-    try await options.withStore(.init("deletePolicy", name), in: context) { service, hub in
+    try await options.withStore(("deletePolicy", name), in: context) { service, hub in
       try await service.deletePolicy(named: name, hub: hub)
       return CommandResult(["deleted": name], ["deleted policy \(name)"])
     }
@@ -147,7 +147,7 @@ struct PolicyRotateCommand: ResultCommand {
   var slot = HubService.KeySlot.secondary
 
   func result(in context: CommandContext) async throws -> CommandResult {
-    try await options.withStore(.init("rotateKey", name), in: context) { service, hub in
+    try await options.withStore(("rotateKey", name), in: context) { service, hub in
       let policy = try await service.rotateKey(slot, ofPolicy: name, hub: hub)
       return CommandResult(
         ShownPolicy(policy, keys: true), ["rotated the \(slot.rawValue) key of \(policy.name)"])
@@ -208,7 +208,7 @@ struct SASCommand: ResultCommand {
         throw UsageError(
           "\(option.declaration.name) is for a data directory, not for a connection string")
       }
-      return try await client.access(.changes("Listen"), in: context)
+      return try await client.access(.changes, in: context)
     }
     _ = try DataDirectory.existing(at: directory.path)
     try target.checkIsHere(context.environment)
@@ -222,7 +222,7 @@ struct SASCommand: ResultCommand {
       let isOfHub = try await runtime.service.policies(hub: hub).contains { $0.name == name }
       let policy = try await runtime.service.policy(named: name, hub: isOfHub ? hub : nil)
       return HubAccess(
-        connection: policy.connectionString(endpoint: endpoint), hub: hub, right: "Listen")
+        connection: policy.connectionString(endpoint: endpoint), hub: hub)
     }
     target.announce(changes: true, hub: access.hub, at: endpoint.url, in: context)
     return access

@@ -43,7 +43,7 @@ struct RegistrationPutCommand: ResultCommand {
 
   func result(in context: CommandContext) async throws -> CommandResult {
     let registration = try registration()
-    return try await client.withHub(.changes("Listen"), in: context) { access in
+    return try await client.withHub(.changes, in: context) { access in
       let stored =
         if etag != nil {
           try await access.client.update(registration)
@@ -112,7 +112,7 @@ struct RegistrationGetCommand: ResultCommand {
 
   func result(in context: CommandContext) async throws -> CommandResult {
     let shown = ShownRegistration(
-      try await client.withHub(.looks("Listen"), in: context) {
+      try await client.withHub(in: context) {
         try await $0.client.registration(id)
       })
     return CommandResult(shown.members, shown.lines)
@@ -133,7 +133,7 @@ struct RegistrationDeleteCommand: ResultCommand {
   @Option("--etag", "N", "only while the registration still has this etag") var etag: String?
 
   func result(in context: CommandContext) async throws -> CommandResult {
-    try await client.withHub(.changes("Listen"), in: context) {
+    try await client.withHub(.changes, in: context) {
       try await $0.client.delete(registration: id, etag: etag)
     }
     return CommandResult(["deleted": id], ["registration \(id) is gone"])
@@ -162,7 +162,7 @@ struct RegistrationListCommand: ResultCommand {
 
   func result(in context: CommandContext) async throws -> CommandResult {
     try UsageError.check(exclusive: $tag, $handle)
-    return try await client.withHub(.looks("Listen"), in: context) { access in
+    return try await client.withHub(in: context) { access in
       let found = try await list(access.client).first(limit + 1)
       let shown = found.prefix(limit).map { ShownRegistration($0) }
       let hasMore = found.count > limit

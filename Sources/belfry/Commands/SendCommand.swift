@@ -29,7 +29,7 @@ struct SendCommand: ResultCommand {
       "belfry send --template message=Soon --broadcast --at +10m",
     ])
 
-  let client = ClientOptions(needsServer: true)
+  let client = ClientOptions(way: .server)
   @Option(
     repeated: "--template", "NAME=VALUE",
     "a property for the devices' templates, such as message=Hello", .pair)
@@ -151,8 +151,7 @@ struct SendCommand: ResultCommand {
 
   func result(in context: CommandContext) async throws -> CommandResult {
     let (notification, destination) = try request()
-    let access = try await client.access(
-      isDryRun || isCurl ? .looks("Send") : .changes("Send"), in: context)
+    let access = try await client.access(isDryRun || isCurl ? .looks : .changes, in: context)
     if isCurl { return curl(notification, destination, access) }
     return try await access.calling {
       if isDryRun { return try await preview(notification, destination, access) }

@@ -30,7 +30,7 @@ struct StatisticsCommand: ResultCommand {
     if let step, !step.isMultiple(of: 60) {
       throw UsageError("--step must be a multiple of 60 seconds")
     }
-    return try await client.withHub(.looks("Send"), in: context) { access in
+    return try await client.withHub(in: context) { access in
       let found = try await access.client.statistics(from: from, to: until, step: step)
       var lines = found.points.compactMap { point in
         Self.line(point).map { Self.time(point.time) + "  " + $0 }

@@ -22,7 +22,7 @@ struct TopCommand: Subcommand {
       "BELFRY_CONNECTION_STRING='Endpoint=sb://push.example.com/;SharedAccessKeyName=…' belfry top",
     ])
 
-  private let client = ClientOptions(belfryOnly: "Manage", needsServer: true)
+  private let client = ClientOptions(belfryOnly: "Manage", way: .server)
   @Option("--interval", "SECONDS", "how long between two looks", .integer(1...3600))
   var interval = 2
   @Flag("--once", "print one picture and end") var once
@@ -85,7 +85,7 @@ struct TopCommand: Subcommand {
     let target = try client.place.target(in: context)
     switch target.place {
     case .connection(let connection):
-      let access = try client.namespaceAccess(connection, in: context)
+      let access = try client.access(connection, hub: "", in: context)
       return TopSource(access: access, endpoint: { access.connection.endpoint })
     case .directory(let directory):
       _ = try DataDirectory.existing(at: directory.path)
@@ -102,7 +102,7 @@ struct TopCommand: Subcommand {
         try await runtime.service.rootPolicy()
       }
       let access = HubAccess(
-        connection: policy.connectionString(endpoint: first), hub: "", right: "Manage")
+        connection: policy.connectionString(endpoint: first), hub: "")
       return TopSource(access: access, endpoint: endpoint)
     }
   }
@@ -138,7 +138,7 @@ private struct TopSource {
       status: report?.status ?? "no health",
       findings: ((report?.reasons ?? []) + (report?.warnings ?? [])).map { ($0.code, $0.text) },
       broadcasts: [])
-    try await HubAccess(connection: connection, hub: "", right: "Manage").calling {
+    try await HubAccess(connection: connection, hub: "").calling {
       let namespace = NamespaceClient(
         connectionString: connection, transport: access.transport, retry: .none)
       let all = try await namespace.hubs().map(\.name)
