@@ -163,13 +163,13 @@ extension CommandLineSuite {
       #expect(made.code == 0, "\(made.errors)")
       let list = try await place.run("hub", "list")
       #expect(list.output.contains("shop") && list.errors.contains("from ./belfry-data"))
-      for words in [["audience", "count"], ["registration", "list"]] {
+      for words in [["audience", "count"], ["registration", "list"], ["export", "devices.txt"]] {
         let seen = try await BelfryProcess.run(
           words, environment: place.environment, in: place.here.path)
         #expect(seen.code == 0 && seen.errors.contains("hubs at \(place.here.path)/belfry-data"))
       }
       for words in [
-        ["send", "--template", "message=x", "--broadcast"], ["phone"], ["export", "devices.txt"],
+        ["send", "--template", "message=x", "--broadcast"], ["phone"],
         ["notification", "cancel", "id"], ["notification", "show", "id", "--wait"],
       ] {
         let seen = try await BelfryProcess.run(

@@ -205,6 +205,15 @@ extension CommandLineSuite {
         try await run("audience", "count", "--tags", "y", data: scratch.path)
           .contains("1 device in hub news"))
       _ = try await run("registration", "put", "--handle", "CD01", data: scratch.path)
+      let file = scratch.path + "/devices.txt"
+      #expect(
+        try await run("export", file, data: scratch.path)
+          == "exported 2 installations and 1 registrations to \(file)\n")
+      _ = try await run("hub", "create", "copy", data: scratch.path)
+      #expect(
+        try await run("import", file, "--hub", "copy", "--new-ids", data: scratch.path)
+          == "imported 3 lines, 0 failed\n")
+      _ = try await run("hub", "delete", "copy", "--yes", data: scratch.path)
       #expect(
         try await run("registration", "list", data: scratch.path)
           .contains("3 registrations in hub news"))
@@ -222,7 +231,7 @@ extension CommandLineSuite {
       // As over HTTP, what devices write has no line.
       let log = try await run("activity", "--json", data: scratch.path)
       let lines = try ActivityList.decode(Array(log.utf8))
-      #expect(lines.map(\.action) == ["eraseUser", "createHub"])
+      #expect(lines.map(\.action) == ["eraseUser", "deleteHub", "createHub", "createHub"])
       #expect(lines.allSatisfy { $0.actor == "command-line/\(NSUserName())" })
       #expect(lines.allSatisfy { $0.via == .commandLine })
     }

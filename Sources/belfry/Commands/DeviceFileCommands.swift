@@ -20,7 +20,7 @@ struct ExportCommand: Subcommand {
     ])
 
   @Argument("FILE", "the file to write; - for standard output") var file: String
-  let client = ClientOptions(way: .server)
+  let client = ClientOptions()
   @Flag(
     "--registrations-only",
     "write those that installations have made as registrations, as export jobs do")
@@ -33,8 +33,15 @@ struct ExportCommand: Subcommand {
   }
 
   func run(in context: CommandContext) async throws {
-    let access = try await client.access(in: context)
-    let hub = access.client
+    let counts = try await client.withHub(in: context) { try await export(from: $0.client) }
+    let text =
+      "exported \(counts.installations) installations and \(counts.registrations) registrations"
+    // Standard output may be the exported file itself.
+    if file == "-" { return context.note(text) }
+    try CommandResult(counts, ["\(text) to \(file)"]).print(asJSON: client.json, in: context)
+  }
+
+  private func export(from hub: NotificationHubClient) async throws -> Counts {
     let output = try OutputFile(file)
     var bar = ProgressBar()
     var counts = Counts(file: file)
@@ -42,23 +49,21 @@ struct ExportCommand: Subcommand {
     // Only hashes, so that memory does not grow with the length of the ids.
     var seen: Set<Int> = []
     do {
-      try await access.calling {
-        for try await registration in hub.registrations(pageSize: 100) {
-          if !onlyRegistrations, let id = registration.ownerInstallationID {
-            if seen.insert(id.hashValue).inserted { pending.append(id) }
-          } else {
-            try output.write(registration.descriptionXML(form: .read).singleLine)
-            counts.registrations += 1
-          }
-          if pending.count >= 64 {
-            counts.installations += try await write(pending, of: hub, to: output)
-            pending = []
-          }
-          bar.show(
-            nil, "\(counts.installations) installations, \(counts.registrations) registrations")
+      for try await registration in hub.registrations(pageSize: 100) {
+        if !onlyRegistrations, let id = registration.ownerInstallationID {
+          if seen.insert(id.hashValue).inserted { pending.append(id) }
+        } else {
+          try output.write(registration.descriptionXML(form: .read).singleLine)
+          counts.registrations += 1
         }
-        counts.installations += try await write(pending, of: hub, to: output)
+        if pending.count >= 64 {
+          counts.installations += try await write(pending, of: hub, to: output)
+          pending = []
+        }
+        bar.show(
+          nil, "\(counts.installations) installations, \(counts.registrations) registrations")
       }
+      counts.installations += try await write(pending, of: hub, to: output)
       try output.finish()
     } catch {
       bar.clear()
@@ -66,11 +71,7 @@ struct ExportCommand: Subcommand {
       throw error
     }
     bar.clear()
-    let text =
-      "exported \(counts.installations) installations and \(counts.registrations) registrations"
-    // Standard output may be the exported file itself.
-    if file == "-" { return context.note(text) }
-    try CommandResult(counts, ["\(text) to \(file)"]).print(asJSON: client.json, in: context)
+    return counts
   }
 
   /// Reads installations concurrently, and writes those that still exist.
@@ -200,7 +201,7 @@ struct ImportCommand: ResultCommand {
 
   @Argument("FILE", "what `belfry export` or an export job wrote; - for standard input")
   var file: String
-  let client = ClientOptions(way: .server)
+  let client = ClientOptions()
   @Flag("--new-ids", "let the hub give registrations new ids (Azure takes only its own)")
   var hasNewIDs
   @Option("--failed", "FILE", "write the lines that fail there, to fix and import them again")
@@ -224,8 +225,14 @@ struct ImportCommand: ResultCommand {
   }
 
   func result(in context: CommandContext) async throws -> CommandResult {
-    let access = try await client.access(.changes, in: context)
-    let hub = access.client
+    try await client.withHub(.changes, in: context) { access in
+      try await imported(through: access.client, in: context)
+    }
+  }
+
+  private func imported(
+    through hub: NotificationHubClient, in context: CommandContext
+  ) async throws -> CommandResult {
     let source = try input()
     var reader = LineReader(source.handle, limit: Self.maximumLine)
     let failures = try failedFile.map(FailedLines.init)
@@ -237,7 +244,7 @@ struct ImportCommand: ResultCommand {
       interruption.reached(line: page[0].number)
       let results: [String?]
       do {
-        results = try await access.calling { try await perform(page, on: hub) }
+        results = try await perform(page, on: hub)
       } catch {
         bar.clear()
         let line = page.first?.number ?? number
