@@ -13,11 +13,11 @@ struct HubAccessTests {
     }
   }
 
-  private func access(_ status: Int) throws -> HubAccess {
+  private func access(_ status: Int, hub: String = "news") throws -> HubAccess {
     HubAccess(
       connection: try ConnectionString(
         "Endpoint=sb://contoso.example/;SharedAccessKeyName=phones;SharedAccessKey=a2V5"),
-      hub: "news", transport: Refusal(status: status))
+      hub: hub, transport: Refusal(status: status))
   }
 
   private func refusal(
@@ -46,5 +46,10 @@ struct HubAccessTests {
     let failure = try await refusal(try access(401)) { _ = try await $0.installation("i") }
     #expect(failure.description.contains("belfry policy show phones"), "\(failure)")
     #expect(failure.description.contains("whether the hub is called news"), "\(failure)")
+    let access = try access(401, hub: "")
+    let ofNamespace = try await refusal(access) { _ in _ = try await access.namespace.hubs() }
+    #expect(
+      ofNamespace.description.contains("This takes a key with the right Manage"),
+      "\(ofNamespace)")
   }
 }

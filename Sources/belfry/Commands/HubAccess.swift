@@ -55,6 +55,11 @@ struct HubAccess: Sendable {
     }
     // Belfry itself explains it, in ``WireName/reason``.
     guard error.kind == .unauthorized, error.status == 401 || error.detail == nil else { return "" }
+    if hub.isEmpty {
+      return
+        ". This takes a key with the right Manage: of the namespace, or to show or delete a hub "
+        + "that hub's own"
+    }
     return error.status == 403
       ? ". The policy \(connection.keyName) lacks the right \(error.missingRight ?? "Manage"), which this "
         + "takes"
