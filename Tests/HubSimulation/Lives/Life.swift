@@ -206,7 +206,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
 
   /// Hubs and platforms whose credential a client has made wrong, removed, or lost with its hub. Lanes
   /// of all others have to find by themselves that all is well.
-  private var spoiltCredentials: Set<[Int]> {
+  private(set) lazy var spoiltCredentials: Set<[Int]> = {
     let platforms = 0..<plan[.platforms]
     return Set(
       plan.lines.flatMap { line -> [[Int]] in
@@ -218,7 +218,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
         default: []
         }
       })
-  }
+  }()
 
   func note(_ line: @autoclosure () -> String, at place: ProcessID = World.clients) {
     world.note(line(), at: place)

@@ -25,7 +25,7 @@ struct Observations {
     /// As often was a part claimed on lines of time that the database has lost.
     var lostClaims: Int64 = 0
     var claims: Int64 { lostClaims + (epochs.values.max() ?? 0) }
-    /// The number of deliveries that were given up, and the time of the last of them.
+    /// The number of deliveries that were given up, for a reason that passes, and the time of the last.
     var abandoned = 0
     var gaveUpAt = 0.0
   }
@@ -86,6 +86,7 @@ struct Observations {
   /// Number of changes of credentials and hubs that were begun.
   private(set) var turns = 0
   var pace = PaceRecords()
+  var answers = Answers()
   /// The last commit whose registrations were looked at for ``Life/widenAudiences(_:)``.
   var widenedAt: Int64 = 0
   /// The database stands on another server, where commits have other numbers.

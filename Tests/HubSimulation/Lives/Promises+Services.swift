@@ -84,6 +84,7 @@ extension Life {
     watchPauses(call, place)
     watchRefusals(call, place)
     watchReplaced(call, place)
+    observations.answers.note(call)
     if !call.isAnswered {
       observations.pace.unheard[place] = world.seconds
       // It may have been acted on, as may what else was under way on its connection.

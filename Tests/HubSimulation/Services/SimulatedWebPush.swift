@@ -34,6 +34,7 @@ extension SimulatedServices.State {
 
   mutating func webPush(_ request: ServiceRequest, _ call: inout ServiceCall) -> ServiceReply {
     call.handle = "https://\(request.host)\(request.path)"
+    call.body = SimulatedBrowser.open(request.body)
     var parts: [Substring: Substring] = [:]
     for part in (request.authorization("vapid") ?? "").split(separator: ",") {
       let pair = part.drop { $0 == " " }.split(separator: "=", maxSplits: 1)
@@ -70,7 +71,6 @@ extension SimulatedServices.State {
       return Self.webPush(429, "too many messages", &call).retry(after: throttle.retryAfter)
     }
     call.isTaken = true
-    call.body = SimulatedBrowser.open(request.body)
     return ServiceReply(201)
   }
 

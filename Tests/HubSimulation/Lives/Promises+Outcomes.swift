@@ -1,0 +1,82 @@
+import HubCore
+import NotificationHubs
+
+/// What services have answered, push by push, as far as it decides over outcomes.
+struct Answers {
+  /// Pushes that a service has refused for good.
+  fileprivate var final: Set<Observations.PushKey> = []
+  /// Handles that were called dead.
+  fileprivate var dead: Set<String> = []
+  /// Services that have refused a credential.
+  fileprivate var refusing: Set<SimulatedService> = []
+
+  mutating func note(_ call: ServiceCall) {
+    guard call.isAnswered, 400..<500 ~= call.status, call.status != 429 else { return }
+    if call.refusal != nil { refusing.insert(PaceRecords.Key(call).service) }
+    // WNS and browsers' services ask for patience with 406.
+    guard !call.service.isForTokens, call.status != 406 else { return }
+    let handle = Names.handle(call.handle, of: call.service)
+    if call.isDead { dead.insert(handle) }
+    if let line = Names.line(in: call.body) { final.insert(.init(line: line, handle: handle)) }
+  }
+}
+
+/// An outcome is what the services' answers, and what clients have done, make of it.
+extension Life {
+  /// What passes, and is the last word only once the notification's time is over.
+  static let passing: Set<NotificationOutcome> = [
+    .abandonedNotificationMessages, .pnsUnreachable, .pnsServerError, .pnsUnavailable, .throttled,
+    .channelThrottled, .tokenProviderUnreachable, .tokenProviderInterfaceError,
+  ]
+
+  /// FCM asks for a minute of patience where its answer names no time.
+  var hasQuota: Bool { plan.lines.contains { $0.act == .throttle && $0[0] == 1 } }
+
+  func judgeKept(
+    _ seen: Observations.Notification, _ row: NotificationRow, _ sent: Set<String>,
+    _ state: SimulatedDatabase.State
+  ) {
+    for (registration, kept) in row.failures.sorted(by: { $0.key < $1.key }) {
+      let handles = seen.handles.filter { $0.value.contains(registration) }
+      let outcome = kept.failure.outcome
+      guard !handles.isEmpty, !Self.passing.contains(outcome) else { continue }
+      let isRight =
+        switch outcome {
+        case .success: handles.keys.contains(where: sent.contains)
+        case .skipped: handles.values.contains { $0.count > 1 }
+        case .badChannel, .expiredChannel:
+          // A registration that is gone, or of another service, by the time of a retry counts as dead.
+          handles.keys.contains(where: observations.answers.dead.contains)
+            || !seen.isDirect && hasChanged(registration, since: seen, state)
+        case .invalidCredentials, .invalidToken, .wrongToken:
+          handles.keys.contains { mayRefuse($0, of: seen.line) }
+        default:
+          handles.keys.contains {
+            observations.answers.final.contains(.init(line: seen.line, handle: $0))
+          }
+        }
+      expect(
+        .oneOutcome, isRight,
+        "\(seen.line) keeps \(outcome.rawValue) for registration \(registration) "
+          + "(\(handles.keys.map(Names.short).sorted())), and no service or client has said so: "
+          + (kept.failure.reason ?? ""))
+    }
+  }
+
+  private func hasChanged(
+    _ registration: RegistrationID, since seen: Observations.Notification,
+    _ state: SimulatedDatabase.State
+  ) -> Bool {
+    guard let now = state.registrations[number: registration] else { return true }
+    return now.etag != seen.audience[registration]?.etag
+  }
+
+  /// Whether a hub's credential for a handle was, or may have been, one that its service refuses.
+  private func mayRefuse(_ handle: String, of line: Int) -> Bool {
+    guard let index = Names.index(ofHandle: handle) else { return true }
+    let platform = Names.platform(ofHandle: index)
+    let hub = lines[line]?[0] ?? 0
+    return observations.answers.refusing.contains(LifeServices.service(platform))
+      || spoiltCredentials.contains([hub, Names.platforms.firstIndex(of: platform) ?? 0])
+  }
+}
