@@ -311,6 +311,12 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
     default: break
     }
     services.strike(line, for: seconds)
+    // What comes to no service is not seen there.
+    if line.act == .disconnect {
+      trouble(LifeServices.service(Names.platforms[line[0]]), until: world.seconds + seconds)
+    } else if line.act == .withhold {
+      for service in [SimulatedService.fcm, .wns] { trouble(service, until: world.seconds + seconds) }
+    }
     return true
   }
 

@@ -87,6 +87,10 @@ struct Observations {
   private(set) var turns = 0
   var pace = PaceRecords()
   var answers = Answers()
+  /// How far each part has come, and since when, in seconds.
+  var progress: [String: (mark: Progress, since: Double)] = [:]
+  /// Until when lanes to a service may rest, in seconds.
+  var troubles: [SimulatedService: Double] = [:]
   /// The last commit whose registrations were looked at for ``Life/widenAudiences(_:)``.
   var widenedAt: Int64 = 0
   /// The database stands on another server, where commits have other numbers.

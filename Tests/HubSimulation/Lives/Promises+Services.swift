@@ -85,6 +85,7 @@ extension Life {
     watchRefusals(call, place)
     watchReplaced(call, place)
     observations.answers.note(call)
+    watchTrouble(call)
     if !call.isAnswered {
       observations.pace.unheard[place] = world.seconds
       // It may have been acted on, as may what else was under way on its connection.
@@ -213,6 +214,7 @@ extension Life {
   func strayed(to host: String) {
     let place = world.current
     let service: SimulatedService = host.hasSuffix(".push.apple.com") ? .apns : .fcm
+    trouble(service, until: world.seconds)
     guard let righted = observations.righted[service], !observations.hasGoneBack,
       !observations.hasTurned(since: righted.at + 0.001),
       let process = processes.first(where: { $0.place == place })

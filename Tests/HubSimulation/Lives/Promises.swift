@@ -249,6 +249,7 @@ extension Life {
       observations.watchStep(state)
       watchRequests()
       watchWork(state)
+      watchProgress(state)
       if Int(world.seconds) % 2 == 0 {
         for process in processes {
           askHealth(process)
