@@ -34,6 +34,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
   var clientsUnderWay = 0
   var requests: [Int: Request] = [:]
   var nextRequest = 0
+  private(set) lazy var lines = Dictionary(uniqueKeysWithValues: plan.lines.map { ($0.id, $0) })
   /// When somebody last set a clock.
   var steppedAt = -Double.infinity
   /// Commits and when they were made, for what a failover loses.
@@ -301,7 +302,8 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
 
   private func strikeService(_ line: Plan.Line, for seconds: Double) -> Bool {
     switch line.act {
-    case .slander: observations.isSlandered = true
+    case .slander:
+      observations.slandered.insert(LifeServices.service(Names.platforms[line[0]]))
     case .replace:
       guard Names.platform(ofHandle: line[0]) == Names.platform(ofHandle: line[1]) else {
         return false

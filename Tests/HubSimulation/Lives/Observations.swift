@@ -87,6 +87,7 @@ struct Observations {
   private(set) var turns = 0
   var pace = PaceRecords()
   var answers = Answers()
+  var handleWords: [Lane: [ProcessID: HandleWords]] = [:]
   /// How far each part has come, and since when, in seconds.
   var progress: [String: (mark: Progress, since: Double)] = [:]
   /// Until when lanes to a service may rest, in seconds.
@@ -106,8 +107,8 @@ struct Observations {
   var credentialsSettleAt = -Double.infinity
   /// Since when nothing has been asked for and nothing is to be delivered, in seconds.
   var quietSince: Double?
-  /// A push service has called living handles dead.
-  var isSlandered = false
+  /// Push services that have called living handles dead.
+  var slandered: Set<SimulatedService> = []
 
   /// A client begins to change a credential or a hub.
   mutating func beginTurn() {

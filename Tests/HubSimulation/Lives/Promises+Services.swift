@@ -86,6 +86,7 @@ extension Life {
     watchReplaced(call, place)
     observations.answers.note(call)
     watchTrouble(call)
+    watchHandles(call, place)
     if !call.isAnswered {
       observations.pace.unheard[place] = world.seconds
       // It may have been acted on, as may what else was under way on its connection.

@@ -542,6 +542,7 @@ extension Life {
   }
 
   private func judgeDevices(_ state: SimulatedDatabase.State) {
+    var slandered = Slandered()
     var hubs: [Int: Hub.ID] = [:]
     for hub in state.hubs {
       if let index = Int(hub.name.dropFirst(3)) { hubs[index] = hub.id }
@@ -555,7 +556,7 @@ extension Life {
     for place in ledger.devices.keys.sorted() {
       guard let told = ledger.devices[place], let hub = hubs[place.hub] else { continue }
       let row = state.installation(Names.device(place.device), hub: hub)
-      judge(place, told, row, state)
+      judge(place, told, row, state, &slandered)
     }
     for line in ledger.registrations.keys.sorted() {
       guard let known = ledger.registrations[line], let hub = hubs[known.hub],
@@ -563,20 +564,21 @@ extension Life {
       else { continue }
       let handle = Names.handle(known.handle)
       let mayGo =
-        services.dead.contains(handle) || observations.isSlandered
-        || ledger.replacements[known.handle] != nil
+        services.dead.contains(handle) || ledger.replacements[known.handle] != nil
       let found = state.registrations.contains {
         $0.hub == hub && $0.id(database.coding) == known.id
       }
+      if isThere, !mayGo, note(handle, of: known.hub, isThere: found, &slandered) { continue }
       expect(
         isThere ? .handlesStay : .durable, found == isThere || (isThere && mayGo),
         "registration \(line) is \(found ? "there" : "gone"), and its client knows otherwise")
     }
+    judge(slandered)
   }
 
   private func judge(
     _ place: Ledger.DeviceKey, _ told: Ledger.Device, _ row: InstallationRow?,
-    _ state: SimulatedDatabase.State
+    _ state: SimulatedDatabase.State, _ slandered: inout Slandered
   ) {
     let what = "device \(place.device) of hub \(place.hub)"
     let found = row?.installation
@@ -599,12 +601,12 @@ extension Life {
       "\(what) is of user \(user.map { "\($0)" } ?? "none"), and may be of \(Texts.list(told.user.possible))"
     )
     guard let row, let handle = mayHave.count == 1 ? mayHave.first ?? nil : nil,
-      !services.dead.contains(Names.handle(handle)), !observations.isSlandered,
-      ledger.replacements.isEmpty
+      !services.dead.contains(Names.handle(handle)), ledger.replacements.isEmpty
     else { return }
+    let isThere = state.registrations.contains { $0.installation == row.number && $0.isNative }
+    if note(Names.handle(handle), of: place.hub, isThere: isThere, &slandered) { return }
     expect(
-      .handlesStay,
-      state.registrations.contains { $0.installation == row.number && $0.isNative },
+      .handlesStay, isThere,
       "\(what) has no registration any more, and nobody called its handle dead")
   }
 

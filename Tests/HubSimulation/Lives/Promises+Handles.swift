@@ -1,0 +1,82 @@
+import HubCore
+
+/// A hub's way to one service.
+struct Lane: Hashable {
+  let hub: Int
+  let service: SimulatedService
+}
+
+/// Living handles of slandered services that are gone, or might be, by lane.
+struct Slandered {
+  fileprivate var gone: [Lane: Int] = [:]
+}
+
+/// What one process has heard of the handles of a lane.
+struct HandleWords {
+  fileprivate var alive = 0
+  fileprivate var dead = 0
+  fileprivate var isOfWhole: Bool { Double(dead) > 0.3 * Double(alive + dead) }
+}
+
+/// A service that calls everything dead empties no hub (docs/protocol/push-services/README.md, section 3,
+/// rule 4).
+extension Life {
+  /// So many handles of a lane go whatever share of it they are.
+  private static let freeHandles = 10
+  /// How long an answer counts, in seconds.
+  private static let guardSpan = 3_600.0
+
+  func watchHandles(_ call: ServiceCall, _ place: ProcessID) {
+    guard call.isAnswered, !call.service.isForTokens, call.isTaken || call.isDead,
+      let line = Names.line(in: call.body), let send = lines[line],
+      // Those of a direct send are no registrations.
+      send.act == .send || send.act == .schedule
+    else { return }
+    let lane = Lane(hub: send[0], service: call.service)
+    observations.handleWords[lane, default: [:]][place, default: HandleWords()].note(call.isDead)
+  }
+
+  /// - Returns: Whether the service of a living handle was one that called it dead.
+  func note(
+    _ handle: String, of hub: Int, isThere: Bool, _ slandered: inout Slandered
+  ) -> Bool {
+    guard let index = Names.index(ofHandle: handle) else { return false }
+    let service = LifeServices.service(Names.platform(ofHandle: index))
+    guard observations.slandered.contains(service) else { return false }
+    slandered.gone[Lane(hub: hub, service: service), default: 0] += isThere ? 0 : 1
+    return true
+  }
+
+  func judge(_ slandered: Slandered) {
+    for (lane, gone) in slandered.gone.sorted(by: { $0.key.hub < $1.key.hub }) {
+      let words = observations.handleWords[lane] ?? [:]
+      let most = words.reduce(0) { $0 + mostGone($1.value, at: $1.key, lane) }
+      expect(
+        .handlesStay, gone <= most,
+        "\(gone) living handles of hub \(lane.hub) at \(lane.service.rawValue) are gone, and the guard "
+          + "lets \(most) go")
+    }
+  }
+
+  /// Handles that a process's guard may have let go.
+  private func mostGone(_ words: HandleWords, at place: ProcessID, _ lane: Lane) -> Int {
+    // What is under way when it is stopped has been counted here already.
+    guard words.dead > Self.freeHandles + plan[.page], words.isOfWhole else { return words.dead }
+    // It begins again with another credential, and forgets after a while.
+    let changes = plan.lines.count {
+      $0.act == .credential && $0[0] == lane.hub
+        && LifeServices.service(Names.platforms[$0[1]]) == lane.service
+    }
+    let begins = 1 + changes + Int(world.seconds / Self.guardSpan)
+    let free = Self.freeHandles * begins
+    // Who was disturbed may not have brought back what went before the alarm.
+    let isCalm = processes.contains { $0.place == place && $0.isUndisturbed }
+    return isCalm ? free : max(free, Int(0.3 * Double(words.alive + words.dead)))
+  }
+}
+
+extension HandleWords {
+  fileprivate mutating func note(_ isDead: Bool) {
+    if isDead { dead += 1 } else { alive += 1 }
+  }
+}
