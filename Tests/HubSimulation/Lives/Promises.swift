@@ -69,6 +69,7 @@ extension Life {
     // One that was cancelled before its time has no parts.
     if seen.owedSince == nil, !row.parts.isEmpty {
       seen.owedSince = world.seconds
+      if let due = row.record.scheduledFor { released(seen.line, due) }
       if seen.isDirect {
         for (index, target) in row.targets.enumerated() {
           seen.handles[target.handle, default: []].insert(RegistrationID(index + 1))
@@ -327,6 +328,13 @@ extension Life {
     return observations.open.compactMap { state.notifications[number: $0] }.reduce(0) { sum, row in
       sum + row.parts.count { $0.owner == node && !$0.isDone }
     }
+  }
+
+  private func released(_ line: Int, _ due: Date) {
+    // Nodes learn of a step from two heartbeats.
+    guard world.seconds - steppedAt > 40 else { return }
+    let early = due.timeIntervalSince(databaseClock.date)
+    expect(.schedulesOnTime, early <= 1, "\(line) is sent \(Int(early)) s before it is due")
   }
 
   private func watchSchedule(_ row: NotificationRow) {
