@@ -24,6 +24,8 @@ package final class DatabaseNetwork: @unchecked Sendable {  // owner: the world'
   private var awayUntil = 0.0
   private var losses: (until: Double, thousandths: Int) = (0, 0)
   private var refusal: (until: Double, error: StoreError)?
+  /// When a write of each place was last refused.
+  private var refusedAt: [ProcessID: Double] = [:]
   private var traps: [Trap] = []
   /// A call as plans name it, and what each place has made of it.
   private final class Call {
@@ -108,6 +110,12 @@ package final class DatabaseNetwork: @unchecked Sendable {  // owner: the world'
       && world.seconds >= (refusal?.until ?? 0) && world.seconds >= losses.until
   }
 
+  var isRefusing: Bool { world.seconds < refusal?.until ?? 0 }
+
+  func hasRefused(_ place: ProcessID, since moment: Double) -> Bool {
+    refusedAt[place].map { $0 >= moment } ?? false
+  }
+
   /// Whether nothing of a machine reaches the database.
   func isCutOff(_ machine: Int) -> Bool {
     world.seconds < awayUntil || world.seconds < (cuts[machine]?.until ?? 0)
@@ -172,6 +180,7 @@ package final class DatabaseNetwork: @unchecked Sendable {  // owner: the world'
             return hangUp(link, continuation, isDone: false, error: nil)
           }
           if let refusal, refusal.until > world.seconds, call.isWrite {
+            refusedAt[link.place] = world.seconds
             return world.after(back, at: link.place) {
               continuation.resume(returning: .answered(error: refusal.error))
             }

@@ -22,6 +22,8 @@ package final class NodeProcess: @unchecked Sendable {  // owner: the world's th
   private(set) var isUndisturbed = true
   /// Since when it has been cut off from its database; `nil` while it is not.
   var cutOffSince: Double?
+  /// Since when its database refuses writes; `nil` while it does not.
+  var refusedSince: Double?
   /// When it last began, or went on after standing still.
   var wokeAt = 0.0
   /// When it last went on after standing still.

@@ -246,6 +246,8 @@ extension Life {
         if !network.isOpen(to: process.machine) {
           process.disturbedAt = max(process.disturbedAt, world.seconds)
         }
+        process.refusedSince =
+          network.isRefusing ? process.refusedSince ?? world.seconds : nil
       }
       observations.watchStep(state)
       watchRequests()
@@ -357,18 +359,27 @@ extension Life {
       process.cutOffSince.map {
         world.seconds - max($0, process.heardAt, process.wokeAt) >= 15
       } ?? false
-    guard isAble || isCutOff else { return }
+    // It knows once a write of its own was refused.
+    let isRefused =
+      process.refusedSince.map {
+        world.seconds - max($0, process.wokeAt) >= 15 && network.hasRefused(process.place, since: $0)
+      } ?? false
+    guard isAble || isCutOff || isRefused else { return }
     world.after(0, at: process.place) { [self] in
       Task { [self] in
         let report = await process.hub.health.report()
         guard !process.isDead, !world.isClosing else { return }
-        let isStill = isAble ? self.isAble(process, for: 15) : process.cutOffSince != nil
+        let isStill =
+          isAble
+          ? self.isAble(process, for: 15)
+          : process.cutOffSince != nil || isRefused && process.refusedSince != nil
         guard isStill else { return }
         expect(
           .healthTells, report.isReady == isAble,
           isAble
             ? "node \(process.place) can work and is not ready: \(report.reasons.map(\.text))"
-            : "node \(process.place) has no database for 15 s and is ready")
+            : "node \(process.place) has no database \(isRefused ? "that takes writes " : "")for 15 s "
+              + "and is ready")
       }
     }
   }
