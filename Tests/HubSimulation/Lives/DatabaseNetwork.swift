@@ -59,8 +59,8 @@ package final class DatabaseNetwork: @unchecked Sendable {  // owner: the world'
   private var kinds: [Call] = []
   /// By the name of the function, with its labels.
   private var calls: [String: Call] = [:]
-  /// Hears of each writing call that the database has done.
-  var hasCommitted: (String, ProcessLink) -> Void = { _, _ in }
+  /// Hears of each writing call that the database has done, and whether it has found nothing to do.
+  var hasCommitted: (_ call: String, ProcessLink, _ isIdle: Bool) -> Void = { _, _, _ in }
   /// Hears of each trap that was sprung: its line in the plan, the place, and the call.
   var hasLost: (Int, ProcessID, String) -> Void = { _, _, _ in }
 
@@ -188,7 +188,7 @@ package final class DatabaseNetwork: @unchecked Sendable {  // owner: the world'
           var error: (any Error)?
           do {
             let isOfInterest = try transaction()
-            if call.isWrite { hasCommitted(name, link) }
+            if call.isWrite { hasCommitted(name, link, !isOfInterest) }
             if isOfInterest {
               world.tell("machine \(link.machine): \(name)", at: World.database)
             }

@@ -100,7 +100,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
   /// Lives the plan, and looks at what is promised.
   package func live() {
     do {
-      network.hasCommitted = { [unowned self] in committed($0, $1) }
+      network.hasCommitted = { [unowned self] in committed($0, $1, isIdle: $2) }
       network.hasLost = { [unowned self] line, place, call in
         struck.insert(line)
         strikes[.lose, default: [:]][call, default: 0] += 1
@@ -124,6 +124,8 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
       heal()
       let end = world.seconds + Double(plan[.window]) + 600
       while findings.isEmpty, !isDone, world.seconds < end { try run(until: world.seconds + 5) }
+      // Long enough for what is left over when nothing is to be done.
+      if isDone, plan.seed % 4 == 0 { try run(until: world.seconds + 40) }
       judge()
       for process in processes { process.cancel() }
       try world.close()
@@ -445,7 +447,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
     beginStep()
     for clock in clocks + [databaseClock] { clock.setRight() }
     for (machine, hold) in held.sorted(by: { $0.key < $1.key }) { release(machine, from: hold.act) }
-    for process in processes { disturb(process, for: 0) }
+    if observations.isDisturbed { for process in processes { disturb(process, for: 0) } }
     for hub in 0..<plan[.hubs] {
       // Credentials become right, whatever clients made of them.
       for platform in 0..<plan[.platforms] where spoiltCredentials.contains([hub, platform]) {

@@ -10,7 +10,9 @@ extension Life {
 
   // MARK: At every commit
 
-  func committed(_ call: String, _ link: ProcessLink) {
+  /// - Parameter isIdle: It has changed nothing.
+  func committed(_ call: String, _ link: ProcessLink, isIdle: Bool) {
+    if isIdle { return }
     database.read { committed(call, link, $0) }
   }
 
@@ -414,10 +416,9 @@ extension Life {
             && timers <= Self.idleTimers + 2 + held.notifications + sending + asked
             && calls <= Self.idleCalls + 4 * (recent + asked), text)
         // A node learns with its next try that others have done a part, or deleted its hub.
-        guard observations.deletedHubs.isEmpty, !observations.hasGoneBack, process.isUndisturbed
-        else {
-          return
-        }
+        guard observations.deletedHubs.isEmpty, !observations.hasGoneBack,
+          process.isUndisturbed || isAble(process, for: Self.longestRest + calm)
+        else { return }
         let isQuiet = observations.quietSince.map { world.seconds - $0 >= calm } ?? false
         let isMore =
           isQuiet
@@ -433,6 +434,9 @@ extension Life {
       }
     }
   }
+
+  /// A node that was disturbed has tried all again by then.
+  private static let longestRest = 600.0
 
   /// For the heartbeat, health, upkeep and the dispatcher; and what these ask of the database.
   private static let idleTimers = 4
