@@ -443,8 +443,13 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
     note("all is healed")
     network.heal()
     services.heal()
-    steppedAt = world.seconds
-    beginStep()
+    // A machine that stands still has no time of day that could be set.
+    for clock in clocks { clock.wake() }
+    let isWrong = { [world] (clock: MachineClock) in
+      abs(clock.date.timeIntervalSince(world.date)) >= 1
+    }
+    if isWrong(databaseClock) { beginStep() }
+    if (clocks + [databaseClock]).contains(where: isWrong) { steppedAt = world.seconds }
     for clock in clocks + [databaseClock] { clock.setRight() }
     for (machine, hold) in held.sorted(by: { $0.key < $1.key }) { release(machine, from: hold.act) }
     if observations.isDisturbed { for process in processes { disturb(process, for: 0) } }
