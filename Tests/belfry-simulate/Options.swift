@@ -216,6 +216,9 @@ struct Options {
     return try names.map { try promise($0).rawValue }
   }
 
+  /// Of a plan's file. That of a drawn life has some kB.
+  private static let mostBytes = 4_000_000
+
   private static func plan(_ path: String) throws -> Plan {
     func unreadable(_ reason: String) -> Fault {
       Fault(description: "--plan: '\(path)' cannot be read: \(reason)", isOfFile: true)
@@ -229,6 +232,9 @@ struct Options {
       let count = fread(&block, 1, block.count, file)
       if count == 0 { break }
       bytes += block.prefix(count)
+      guard bytes.count <= mostBytes else {
+        throw unreadable("it has more than \(mostBytes / 1_000_000) MB, and is no plan")
+      }
     }
     // A directory can be opened, and not read.
     guard ferror(file) == 0 else { throw unreadable(systemReason()) }

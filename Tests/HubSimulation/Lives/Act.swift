@@ -151,6 +151,8 @@ package enum Act: String, CaseIterable, Sendable {
     // A batch goes to devices of APNs, and a life of two platforms has no others than theirs.
     case "handle" where self == .batch || plan[.platforms] <= 2: 0...Names.windowsHandles - 1
     case "by" where plan[.platforms] <= 2: 0...Names.windowsHandles - 1
+    // User 0 is nobody, and nothing of nobody's can be erased.
+    case "user" where self == .erase: 1...9_999
     case "device", "handle", "by", "user": 0...9_999
     // Nothing that was on its way to the old database comes to the new one.
     case "ms" where self == .restore: 10_000...1_000_000_000

@@ -122,7 +122,8 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
       watch()
       try run(until: Self.lead + 0.01 + plan.length)
       heal()
-      let end = world.seconds + Double(plan[.window]) + 600
+      let due = plan.lines.filter { $0.act == .schedule }.map(Self.due).max() ?? 0
+      let end = max(world.seconds, due) + Double(plan[.window]) + 600
       while findings.isEmpty, !isDone, world.seconds < end { try run(until: world.seconds + 5) }
       // Long enough for what is left over when nothing is to be done.
       if isDone, plan.seed % 4 == 0 { try run(until: world.seconds + 40) }
@@ -468,7 +469,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
   }
 
   /// When a schedule is due, by what its client takes for the time.
-  static func due(_ line: Plan.Line) -> Double { lead + Double(line.at + line[3]) / 1_000 }
+  static func due(_ line: Plan.Line) -> Double { lead + Double(line.end) / 1_000 }
 
   /// Nothing is left to be done or told.
   private var isDone: Bool {

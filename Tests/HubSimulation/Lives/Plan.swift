@@ -21,6 +21,15 @@ package struct Plan: Equatable, Sendable {
       self.arguments = arguments
     }
 
+    /// When it is over, in milliseconds: a restore goes on once it has begun, and a schedule is sent.
+    var end: Int {
+      switch act {
+      case .restore: at + self[0]
+      case .schedule: at + self[3]
+      default: at
+      }
+    }
+
     /// 0 where the line has none.
     package subscript(index: Int) -> Int {
       index < arguments.count ? arguments[index] : 0
@@ -95,9 +104,9 @@ package struct Plan: Equatable, Sendable {
 
   package subscript(parameter: Parameter) -> Int { parameters[parameter] ?? parameter.defaultValue }
 
-  /// The end of the last happening, in seconds. A restore goes on once it has begun.
+  /// The end of the last happening, in seconds. Schedules may be due later.
   package var length: Double {
-    Double(lines.map { $0.at + ($0.act == .restore ? $0[0] : 0) }.max() ?? 0) / 1_000
+    Double(lines.map { $0.act == .schedule ? $0.at : $0.end }.max() ?? 0) / 1_000
   }
 }
 
@@ -152,6 +161,7 @@ extension Plan: CustomStringConvertible {
     }
     guard hasBegun else { throw Fault(description: "the plan is empty") }
     guard hasSeed else { throw Fault(description: "the plan has no line 'seed NUMBER'") }
+    if let fault = parameterFault { throw fault }
     if let (index, reason) = firstFault {
       throw Fault(description: "line \(numbers[index]): \(reason)")
     }
@@ -198,7 +208,17 @@ extension Plan: CustomStringConvertible {
   }
 
   /// Whether each line can happen in this world. Leaving out lines and parameters may end that.
-  package var isSound: Bool { firstFault == nil }
+  package var isSound: Bool { parameterFault == nil && firstFault == nil }
+
+  /// Parameters that do not go together.
+  private var parameterFault: Fault? {
+    guard self[.held] < self[.page] else { return nil }
+    return Fault(
+      description: "held is at least page, which is \(self[.page]): a node reads whole pages")
+  }
+
+  /// The longest plan, in milliseconds.
+  private static let longest = 86_400_000
 
   /// The first line that cannot happen, by its index, and why.
   private var firstFault: (index: Int, reason: String)? {
@@ -216,6 +236,13 @@ extension Plan: CustomStringConvertible {
               + "\(range.upperBound), not \(value)"
           )
         }
+      }
+      guard line.end <= Self.longest else {
+        return (
+          index,
+          "a plan is of a day (\(Self.longest / 1_000) s) at most, and this is until "
+            + "\(Texts.seconds(line.end)) s"
+        )
       }
       let references = line.act.references
       if !references.isEmpty, !(earlier[line[0]].map { references.contains($0) } ?? false) {

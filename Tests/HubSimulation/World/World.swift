@@ -76,8 +76,8 @@ package final class World: @unchecked Sendable {  // owner: the one thread of th
 
   /// More in one second of virtual time is a life that does not end.
   private static let mostSteps = 200_000
-  /// More in a whole life is one that does not end.
-  private static let mostStepsOfALife = 5_000_000
+  /// More in a whole life, of five nodes and a day at most, is one that does not end.
+  private static let mostStepsOfALife = 20_000_000
 
   package init(seed: UInt64, order: Order, isTelling: Bool = false) {
     draw = RandomStream(seed, UInt64(keyOf: "order"))
@@ -169,7 +169,7 @@ package final class World: @unchecked Sendable {  // owner: the one thread of th
       } else if !ready.isEmpty {
         runNextJob()
       } else {
-        if !isClosing { now = max(now, end) }
+        if !isClosing, end > now { pass(to: end) }
         return
       }
       stepsThisSecond += 1
