@@ -294,7 +294,7 @@ extension Life {
       send.answeredAt = world.seconds
     }
     ledger.sends[what.id] = send
-    if hasKey, !hasErased(in: hub), !observations.deletedHubs.contains(hub),
+    if hasKey, !mayBeErased(what.id), !observations.deletedHubs.contains(hub),
       !observations.hasSkippedDays,
       !observations.hasGoneBack
     {
@@ -304,8 +304,12 @@ extension Life {
     }
   }
 
-  /// What was for an erased user alone goes with its key.
-  func hasErased(in hub: Int) -> Bool { observations.erasedHubs.contains(hub) }
+  /// What was for an erased user alone goes with its key, which is nothing that was for everyone.
+  func mayBeErased(_ line: Int) -> Bool {
+    guard let what = lines[line] else { return false }
+    let isForAll = [.send, .schedule].contains(what.act) && Names.expression(what[2]) == nil
+    return observations.erasedHubs.contains(what[0]) && !isForAll
+  }
 
   /// The kind of message, by its number in a plan; `nil` fills in templates.
   private static let kinds: [PushPlatform?] = [.apns, .fcmv1, nil, .wns, .browser]
@@ -403,7 +407,7 @@ extension Life {
 
   private func changeHub(_ line: Plan.Line, since began: Double) async {
     let (name, isMade) = (Names.hub(line[0]), line.act == .createHub)
-    if !isMade { observations.deletedHubs.insert(line[0]) }
+    if !isMade { observations.deletions[line[0], default: 0] += 1 }
     observations.beginTurn()
     defer { observations.endTurn(at: world.seconds) }
     let reply = await insist(line) { service in
@@ -413,7 +417,10 @@ extension Life {
         try await service.deleteHub(named: name)
       }
     }
-    if case .refused = reply { return }
+    if case .refused = reply {
+      if !isMade { observations.deletions[line[0], default: 0] -= 1 }
+      return
+    }
     ledger.hubs[line[0], default: Acknowledged(false)]
       .note(isMade, since: began, at: world.seconds, isCertain: reply.isValue)
     if !isMade {

@@ -270,7 +270,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
       let clock = index < 0 ? databaseClock : clocks[index % clocks.count]
       for process in processes { count(.step, at: process) }
       clock.step(by: Double(line[1]) / 1_000)
-      if abs(line[1]) >= 86_000_000 { observations.hasSkippedDays = true }
+      if index < 0, line[1] >= 86_000_000 { observations.hasSkippedDays = true }
     case .lose:
       let call = StoreCalls.names[line[1] % StoreCalls.names.count]
       network.trap(line.id, index, call, after: line[2], isAfter: line[3] == 1)
@@ -467,6 +467,9 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
     plan.lines.filter { ledger.sends[$0.id]?.cancelledAt != nil }.map { Self.due($0) + 7 }.max()
       ?? 0
   }
+
+  /// When a line begins, in seconds of the world.
+  static func time(of line: Plan.Line) -> Double { lead + Double(line.at) / 1_000 }
 
   /// When a schedule is due, by what its client takes for the time.
   static func due(_ line: Plan.Line) -> Double { lead + Double(line.end) / 1_000 }

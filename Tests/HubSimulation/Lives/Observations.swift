@@ -50,8 +50,8 @@ struct Observations {
   /// The pushes to a handle for a line of the plan, with the number of each.
   var pushes: [PushKey: [String: Int]] = [:]
   var pushKeys: [String: PushKey] = [:]
-  /// Number of pushes whose answer was lost; others of the same connection may be lost with them.
-  var unheard: [SimulatedService: Int] = [:]
+  /// Number of pushes of each line whose answer was, or may have been, lost.
+  var unheard: [Int: Int] = [:]
   /// Lines that were aborted while there was something to send, and those of them that were sent on.
   var openAborts: Set<Int> = []
   var lateAborts: Set<Int> = []
@@ -65,6 +65,8 @@ struct Observations {
   var wentBackAt: Double?
   /// Lines whose notification the database has lost: clients may have it made again, under another id.
   var lost: Set<Int> = []
+  /// Schedules that were released, of which the database knows no more.
+  var revived: Set<Int> = []
   var hasGoneBack: Bool { wentBackAt != nil }
   /// The database's time of day has gone on by so much that keys of repeats are over.
   var hasSkippedDays = false
@@ -75,7 +77,9 @@ struct Observations {
   /// (docs/reliability.md).
   var hasUnseenStep = false
   /// Hubs that somebody has tried to delete.
-  var deletedHubs: Set<Int> = []
+  var deletedHubs: Set<Int> { Set(deletions.filter { $0.value > 0 }.keys) }
+  /// Tries to delete each hub, without those that were surely refused.
+  var deletions: [Int: Int] = [:]
   /// Machines whose time of day was set by a minute or more; -1 is the database's.
   var stepped: Set<Int> = []
   /// Processes that have begun when the database's time of day was wrong, and know no other.
@@ -170,6 +174,7 @@ struct Observations {
         notifications[number]?.epochs = [:]
         notifications[number]?.abandoned = 0
         if row?.record.state == .scheduled {
+          if seen.owedSince != nil { revived.insert(seen.line) }
           notifications[number]?.owedSince = nil
           notifications[number]?.audience = [:]
         }

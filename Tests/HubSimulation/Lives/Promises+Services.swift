@@ -63,6 +63,20 @@ struct PaceRecords {
   var refusals: [Key: [ProcessID: [Double]]] = [:]
   /// When a process last sent what had no answer: the others of its batch are heard late.
   var unheard: [ProcessID: Double] = [:]
+  /// From a process to a service.
+  struct Way: Hashable {
+    let place: ProcessID
+    let service: SimulatedService
+  }
+
+  struct UnderWay {
+    /// Those of the pushes, with the moments of their answers.
+    var lines: [(line: Int, until: Double)] = []
+    /// Answers on the connections of now may be lost until then.
+    var losesUntil = -Double.infinity
+  }
+
+  var underWay: [Way: UnderWay] = [:]
   /// When the last answer arrives at a process that it has to wait for long: the rest of a batch may
   /// follow it, as APNs takes one push alone until it has seen a token.
   var slowUntil: [ProcessID: Double] = [:]
@@ -76,6 +90,24 @@ extension Life {
   private static let patience = 60.0
 
   // MARK: At every request
+
+  /// With a connection the answers of all that is under way on it are lost.
+  private func watchLosses(_ call: ServiceCall, _ place: ProcessID) {
+    let (now, way) = (world.seconds, PaceRecords.Way(place: place, service: call.service))
+    var records = observations.pace.underWay[way] ?? .init()
+    let line = Names.line(in: call.body)
+    if now < records.losesUntil, let line { observations.unheard[line, default: 0] += 1 }
+    records.lines.removeAll { $0.until < now }
+    if let line { records.lines.append((line, now + call.delay)) }
+    if !call.isAnswered {
+      if now >= records.losesUntil {
+        for (line, _) in records.lines { observations.unheard[line, default: 0] += 1 }
+      }
+      // The sender learns of it with what would have been the answer, or gives up.
+      records.losesUntil = max(records.losesUntil, now + min(call.delay, Self.patience) + 1)
+    }
+    observations.pace.underWay[way] = records
+  }
 
   /// A push service has got a request, and acted on it.
   func saw(_ call: ServiceCall) {
@@ -91,8 +123,8 @@ extension Life {
       observations.pace.unheard[place] = world.seconds
       // It may have been acted on, as may what else was under way on its connection.
       observations.isDisturbed = true
-      observations.unheard[call.service, default: 0] += 1
     }
+    watchLosses(call, place)
     if call.isTaken, !call.service.isForTokens {
       taken(Push(call, at: world.seconds, from: place))
     }
@@ -131,7 +163,8 @@ extension Life {
     guard !call.service.isForTokens, call.service != .webPush || plan[.hubs] == 1 else { return }
     let (key, now) = (PaceRecords.Key(call), world.seconds)
     for (asked, pauses) in observations.pace.pauses[key] ?? [:] {
-      for pause in pauses where pause.since + Self.reactionTime < now && now < pause.until - 1 {
+      for pause in pauses
+      where pause.since + Self.reactionTime < now && now < pause.until + Self.patience {
         // A credential that was put while the push was under way has not been asked for it, even if it
         // is the same.
         guard !observations.hasTurned(since: pause.since - Self.reactionTime),
@@ -139,7 +172,7 @@ extension Life {
           isItself(asked, since: pause.since)
         else { continue }
         expect(
-          .pace, false,
+          .pace, now >= pause.until - 1,
           "node \(place) sends to \(call.service.rawValue) with \(call.credential), and node "
             + "\(asked) was asked at \(moment(pause.since)) for a pause until \(moment(pause.until))"
         )
@@ -165,7 +198,6 @@ extension Life {
     } else {
       let others = observations.pace.pauses[key]?[place]?.filter { $0.until > now } ?? []
       observations.pace.pauses[key, default: [:]][place] = others + [pause]
-      expect(.pace, true, "")
     }
   }
 
@@ -194,6 +226,20 @@ extension Life {
   /// Faults that make a gateway hang, or retry by itself.
   private static let hangs: Set<Act> = [.silence, .disconnect, .reset, .goAway, .throttle, .fail]
 
+  /// Whether a service had one of these faults since a moment, or a gateway may still hang for one.
+  private func had(_ faults: Set<Act>, _ service: SimulatedService, since moment: Double) -> Bool {
+    plan.lines.contains { line in
+      guard faults.contains(line.act) else { return false }
+      let isOfService =
+        line.act == .withhold
+        ? service == .fcm || service == .wns
+        : LifeServices.service(Names.platforms[line[0]]) == service
+      let length = line.act.length.map { Double(line[$0]) } ?? 0
+      let end = Self.time(of: line) + length / 1_000 + 2 * Self.patience
+      return isOfService && Self.time(of: line) <= world.seconds && end >= moment
+    }
+  }
+
   /// Nothing goes out with a credential that was refused and has been replaced: the process that has
   /// replaced it knows at once, others look each second while notifications wait for it.
   private func watchReplaced(_ call: ServiceCall, _ place: ProcessID) {
@@ -201,7 +247,7 @@ extension Life {
       isItself(place, since: righted.at)
     else { return }
     // A gateway that hangs continues with the credential that it began with.
-    guard !plan.lines.contains(where: { Self.hangs.contains($0.act) }) else { return }
+    guard !had(Self.hangs, .apns, since: righted.at) else { return }
     let heeded = righted.at + (place == righted.by ? 0.5 : 4)
     guard world.seconds > heeded else { return }
     expect(
@@ -249,7 +295,7 @@ extension Life {
     observations.pace.refusals[key, default: [:]][place] = times
     let late = times.filter { $0 > times[0] + Self.reactionTime && $0 > now - 30 }
     // A refusal after which no fresh token was to be had says nothing of the credential yet.
-    guard !late.isEmpty, !plan.lines.contains(where: { $0.act == .withhold }),
+    guard !late.isEmpty, !had([.withhold], key.service, since: times[0]),
       !observations.hasTurned(since: times[0] - Self.reactionTime), isItself(place, since: times[0])
     else { return }
     expect(
