@@ -74,6 +74,7 @@ extension Life {
       let able = processes.filter { !$0.isDead && $0.isStarted }
       // A balancer does not know of all that is wrong.
       let process = draw.pick(able.isEmpty || draw.oneIn(10) ? processes : able)
+      let asked = world.seconds
       let reply = await ask(process, body)
       switch reply {
       case .value:
@@ -85,6 +86,7 @@ extension Life {
         isUnclear = true
         doubt(line)
         note("\(line.id) is answered \(failure.status) \(failure.message ?? "")", at: process.place)
+        if failure.status >= 500 { watchFailure(of: line, failure, process, asked: asked) }
       case .nothing:
         isUnclear = true
         doubt(line)
@@ -94,6 +96,22 @@ extension Life {
       await world.wait(draw.between(0.5, 3))
     }
     return .nothing
+  }
+
+  /// A node that is well, before and after, answers.
+  private func watchFailure(
+    of line: Plan.Line, _ failure: HubFailure, _ process: NodeProcess, asked: Double
+  ) {
+    let calm = 10.0
+    guard isAble(process, for: world.seconds - asked + calm) else { return }
+    let length = world.seconds - asked + 2 * calm
+    world.after(calm, at: World.clients) { [self] in
+      guard !world.isClosing, isAble(process, for: length) else { return }
+      expect(
+        .answered, false,
+        "\(line.id) is answered \(failure.status) by node \(process.place), which is well: "
+          + (failure.message ?? ""))
+    }
   }
 
   /// A try of a line has ended without an answer, and may still be done.
