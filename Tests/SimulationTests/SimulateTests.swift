@@ -133,6 +133,11 @@ struct SimulateTests {
       ("1 1 send 0 3 0 0", "send: kind is a number from 0 to 2, not 3"),
       ("1 1 lose 0 99 0 0", "lose: call is a number from 0 to"),
       ("1 1 abort 7", "abort: 7 is not the number of an earlier send, direct, batch, schedule"),
+      ("1 1 erase 0 0", "erase: user is a number from 1 to 9999, not 0"),
+      (
+        "1 1 schedule 0 0 0 86400000",
+        "a plan is of a day (86400 s) at most, and this is until 86401.000 s"
+      ),
       ("1 1", "a line is 'SECONDS NUMBER ACT ARGUMENTS'"),
       ("-1 1 revoke", "SECONDS is a number from 0"),
       ("1 1 put 0 0 5000 0 0 0", "put: handle is a number from 0 to 4999, not 5000"),
@@ -157,6 +162,18 @@ struct SimulateTests {
     #expect(run.errors.contains(".plan: line 3: \(reason)"), "\(run.errors)")
     #expect(!run.errors.contains("--help"))
     #expect(run.errors.split(separator: "\n").count == 1)
+  }
+
+  @Test("does not play a plan with pages that no node can hold, or without an end")
+  func unlivable() async throws {
+    let run = try await withPlan("belfry simulation 1\nseed 1\nheld 4\npage 5\n") {
+      try await simulate("--plan", $0)
+    }
+    #expect(run.code == 64)
+    #expect(run.errors.contains("held is at least page, which is 5"), "\(run.errors)")
+    let endless = try await simulate("--plan", "/dev/zero")
+    #expect(endless.code == 64)
+    #expect(endless.errors.contains("it has more than 4 MB, and is no plan"), "\(endless.errors)")
   }
 
   @Test("does not play a plan with other words about which life it is, or two lines of one number")

@@ -320,7 +320,9 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
     if line.act == .disconnect {
       trouble(LifeServices.service(Names.platforms[line[0]]), until: world.seconds + seconds)
     } else if line.act == .withhold {
-      for service in [SimulatedService.fcm, .wns] { trouble(service, until: world.seconds + seconds) }
+      for service in [SimulatedService.fcm, .wns] {
+        trouble(service, until: world.seconds + seconds)
+      }
     }
     return true
   }

@@ -10,7 +10,7 @@ package enum Promise: String, CaseIterable, Sendable {
   package var sentence: String {
     switch self {
     case .durable: "what was acknowledged is in the database"
-    case .oneOutcome: "counts add up, and nobody has two outcomes"
+    case .oneOutcome: "counts add up, and nobody has two outcomes, or one without a cause"
     case .authorisedPush: "no push without an accepted notification that is for its device"
     case .onePushID: "a repeat has the id of the first, and nothing else has it"
     case .noRepeats: "where nothing fails nothing is sent twice"
@@ -18,11 +18,11 @@ package enum Promise: String, CaseIterable, Sendable {
     case .oneNotification: "an idempotency key makes one notification"
     case .cancelledIsSilent: "a cancelled schedule is never sent"
     case .abortedIsSilent: "an aborted notification is not sent any more"
-    case .handlesStay: "no registration goes unless a service called its handle dead"
+    case .handlesStay: "no registration goes unless its handle was called dead, and few if all were"
     case .fullWindow: "nobody is given up before the notification's time is over"
     case .bounded: "what is kept is bounded by what is under way"
-    case .worked: "nothing that is due waits for a healthy node longer than a lease and 5 s"
-    case .schedulesOnTime: "a schedule is released when it is due"
+    case .worked: "what is due has a node within a lease and 5 s, which goes on with it"
+    case .schedulesOnTime: "a schedule is released when it is due, and not before"
     case .takenOver: "work of a dead node is taken over in time, whatever clocks do"
     case .healthTells: "health is 'not ready' when a node cannot work, and 'ready' when it can"
     case .answered: "every request has an answer"

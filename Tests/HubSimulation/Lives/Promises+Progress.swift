@@ -90,14 +90,15 @@ extension Life {
 
   /// The longest pause before the next try, in seconds (docs/protocol/push-services/README.md, section 3).
   private func longestPause(attempts: Int) -> Double {
-    let asked = plan.lines.map { line in
-      switch line.act {
-      // WNS and FCM ask for a minute where they name no time.
-      case .throttle: max(line[2], 60)
-      case .fail: line[3]
-      default: 0
-      }
-    }.max() ?? 0
+    let asked =
+      plan.lines.map { line in
+        switch line.act {
+        // WNS and FCM ask for a minute where they name no time.
+        case .throttle: max(line[2], 60)
+        case .fail: line[3]
+        default: 0
+        }
+      }.max() ?? 0
     let least = max(10, hasQuota ? 60 : 0)
     let own = min(600, Double(2 * least << min(max(attempts, 1) - 1, 10)))
     return max(own, Double(asked) + min(Double(asked) / 10, 30))

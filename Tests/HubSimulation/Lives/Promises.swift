@@ -363,7 +363,8 @@ extension Life {
     // It knows once a write of its own was refused.
     let isRefused =
       process.refusedSince.map {
-        world.seconds - max($0, process.wokeAt) >= 15 && network.hasRefused(process.place, since: $0)
+        world.seconds - max($0, process.wokeAt) >= 15
+          && network.hasRefused(process.place, since: $0)
       } ?? false
     guard isAble || isCutOff || isRefused else { return }
     world.after(0, at: process.place) { [self] in
