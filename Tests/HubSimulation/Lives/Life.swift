@@ -126,7 +126,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
       let end = max(world.seconds, due) + Double(plan[.window]) + 600
       while findings.isEmpty, !isDone, world.seconds < end { try run(until: world.seconds + 5) }
       // Long enough for what is left over when nothing is to be done.
-      if isDone, plan.seed % 4 == 0 { try run(until: world.seconds + 40) }
+      if isDone, plan.seed % 8 == 0 { try run(until: world.seconds + 700) }
       judge()
       for process in processes { process.cancel() }
       try world.close()

@@ -62,9 +62,7 @@ extension Life {
         let known = observations.progress[key].flatMap { $0.mark == mark ? $0 : nil }
         let last = known ?? (mark, world.seconds)
         seen[key] = last
-        guard !isSet, let owner = processes.first(where: { $0.store.nodeID == part.owner }),
-          isAble(owner, for: Self.patience)
-        else { continue }
+        guard !isSet else { continue }
         let due = part.retries.values.map {
           (at: $0.due.timeIntervalSince(World.start) - ahead, attempts: $0.attempts)
         }
@@ -75,6 +73,9 @@ extension Life {
             "\(line) is tried again in \(Int(retry.at - world.seconds)) s, after "
               + Texts.count(retry.attempts, "try", "tries"))
         }
+        guard let owner = processes.first(where: { $0.store.nodeID == part.owner }),
+          isAble(owner, for: Self.patience)
+        else { continue }
         let first = part.isRead ? due.map(\.at).min() ?? 0 : 0
         let since = max(last.since, first, restEnd(of: row))
         guard world.seconds - since > 15 else { continue }
