@@ -22,7 +22,9 @@ extension MovedTable {
         ) { try session.templates.template($0) }
         row["document"] = .bytes(InstallationDocument.encode(installation))
       }
-      $0.write = { session, rows in for row in rows { try session.insert(installation: row) } }
+      $0.write = { session, rows in
+        for row in rows { try MovedDeviceWriter(session).insert(installation: row) }
+      }
     },
     database: {
       $0.expressions = ["id": "t.id >> 8", "raw": "t.id"]
@@ -63,7 +65,9 @@ extension MovedTable {
         row["tags"] = .bytes(tags.movedBytes)
         row["written"] = .integer(reading.rank(ofCommit: row["written"].integer ?? 0))
       }
-      $0.write = { session, rows in for row in rows { try session.insert(registration: row) } }
+      $0.write = { session, rows in
+        for row in rows { try MovedDeviceWriter(session).insert(registration: row) }
+      }
     },
     database: {
       readRegistrations(of: "registration", &$0)
@@ -91,7 +95,9 @@ extension MovedTable {
     registrationColumns + " removed_at:i outcome:i new_handle:t", where: ofHub,
     file: {
       readRegistrations(of: "removed_registration", &$0)
-      $0.write = { session, rows in for row in rows { try session.insert(removed: row) } }
+      $0.write = { session, rows in
+        for row in rows { try MovedDeviceWriter(session).insert(removed: row) }
+      }
     },
     database: {
       readRegistrations(of: "removed_registration", &$0)
@@ -180,12 +186,16 @@ extension SQLConnection {
 }
 
 /// Writes devices as they were, with everything derived from them.
-extension WriteSession {
+struct MovedDeviceWriter: WritingSubject {
+  let session: WriteSession
+
+  init(_ session: WriteSession) { self.session = session }
+
   fileprivate func insert(installation row: MovedRow) throws {
     let (number, id) = (row["id"].integer ?? 0, row["public_id"].text ?? "")
     let installation = try InstallationDocument.decode(row["document"].bytes ?? [], id: id)
     let document = try InstallationDocument.encode(installation) {
-      try templateNumber($0, hub: row.hub)
+      try VocabularyWriter(session).templateNumber($0, hub: row.hub)
     }
     let idHash = PreparedInstallation.hash(id.foldingCapitals)
     try connection.change(
@@ -195,15 +205,15 @@ extension WriteSession {
       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
       """, number, row.hub, idHash, id, row["user_hash"], row["fingerprint"], document,
       row["expires_at"])
-    try addKey(.installation(idHash: idHash, hub: row.hub), of: number)
+    try DeviceKeyWriter(session).addKey(.installation(idHash: idHash, hub: row.hub), of: number)
     if let user = row["user_hash"].integer {
-      try addKey(.user(hash: user, hub: row.hub), of: number)
+      try DeviceKeyWriter(session).addKey(.user(hash: user, hub: row.hub), of: number)
     }
   }
 
   fileprivate func insert(registration row: MovedRow) throws {
     let number = try fileNumber(of: row)
-    try insert(
+    try RegistrationRowWriter(session).insert(
       try row.prepared(), as: number, publicID: row["public_id"].text,
       in: RegistrationPlace(
         hub: row.hub, installation: row["installation"].integer ?? 0,
@@ -217,7 +227,7 @@ extension WriteSession {
 
   fileprivate func insert(removed row: MovedRow) throws {
     let template = try row["template"].bytes.map {
-      try templateNumber(try PushTemplate(stored: $0), hub: row.hub)
+      try VocabularyWriter(session).templateNumber(try PushTemplate(stored: $0), hub: row.hub)
     }
     let isFoundByHandle = template == nil || row["tag_text"].isNull
     try connection.change(

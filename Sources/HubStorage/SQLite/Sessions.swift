@@ -27,6 +27,12 @@ final class ReadSession {
     self.sealing = sealing
     templates = TemplateTable(connection: connection)
   }
+
+  /// The keys as this connection sees them.
+  func deviceKeys() throws -> DeviceKeys {
+    try keys.follow(try StoreState.read(from: connection))
+    return keys
+  }
 }
 
 /// The writing thread's working state: its connection, and its knowledge of the database.
@@ -83,9 +89,6 @@ final class WriteSession {
   var hubs: Set<Hub.ID> = []
   let templates: TemplateTable
 
-  /// Maximum number of remembered tag numbers.
-  static let tagLimit = 50_000
-
   init(
     connection: SQLiteConnection, sealing: any SecretSealing, sync: CommitSync,
     copier: LogCopier, health: StoreHealth, index: AudienceIndex,
@@ -106,6 +109,15 @@ final class WriteSession {
     self.writer = writer
     state = try StoreState.read(from: connection)
     templates = TemplateTable(connection: connection)
+  }
+
+  /// The keys with those that the transaction has added.
+  func deviceKeys() throws -> DeviceKeys {
+    if !keys.isKnown {
+      keys.recent.load(try keys.readLog(), commit: state.commitNumber)
+      keys.isKnown = true
+    }
+    return keys
   }
 
   // MARK: Transactions
@@ -132,17 +144,17 @@ final class WriteSession {
       try connection.run("COMMIT")
       return
     }
-    try clearUnused()
-    try mergeTagsIfDue()
-    try writeKeys()
-    try writeStatistics()
+    try VocabularyWriter(self).clearUnused()
+    try TagMemberWriter(self).mergeTagsIfDue()
+    try DeviceKeyWriter(self).writeKeys()
+    try StatisticsWriter(self).writeStatistics()
     state.commitNumber += 1
     state.writer = writer
     try state.write(to: connection)
     try connection.run("COMMIT")
     if hasDroppedTags { index.removeAll() }
     index.apply(changes, commit: state.commitNumber)
-    keysCommitted()
+    DeviceKeyWriter(self).keysCommitted()
     if hasChangedDirectory { watch.look() }
     forgetChanges()
     hasDroppedTags = false

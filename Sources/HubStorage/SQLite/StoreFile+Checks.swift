@@ -142,7 +142,7 @@ extension StoreFile {
       for _ in 0..<(try reader.count()) {
         sums[try reader.signedNumber(), default: MemberSum()].add(number)
       }
-      // Matches ``WriteSession/nameTag(_:platform:hub:)``.
+      // Matches ``TagWriter/nameTag(_:platform:hub:)``.
       guard row.integer(5) == 0, let platform = try? PushPlatform(code: row.integer(3)) else {
         continue
       }

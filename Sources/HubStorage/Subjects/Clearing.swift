@@ -20,8 +20,8 @@ extension SQLiteHubStore {
     }
     guard hasWork else { return try await sweepUnused() }
     return try await write { session in
-      if try session.clearExpired(by: limit.milliseconds) { return true }
-      return try session.clearDeletedHubs()
+      if try ExpiryWriter(session).clearExpired(by: limit.milliseconds) { return true }
+      return try DeletedHubWriter(session).clearDeletedHubs()
     }
   }
 
@@ -35,14 +35,18 @@ extension SQLiteHubStore {
       return sweep.place
     }
     guard let place else { return false }
-    let next = try await write { try $0.sweepUnused(after: place) }
+    let next = try await write { try VocabularyWriter($0).sweepUnused(after: place) }
     engine.sweep.withLock { $0 = (next, .now + Self.sweepPause) }
     return next != nil
   }
 }
 
-/// Deletes expired rows.
-extension WriteSession {
+/// Expired devices and registrations.
+struct ExpiryWriter: WritingSubject {
+  let session: WriteSession
+
+  init(_ session: WriteSession) { self.session = session }
+
   /// Maximum number of devices or registrations that a call deletes: about ten milliseconds of
   /// work.
   private static let clearingLimit: Int64 = 250
@@ -52,19 +56,19 @@ extension WriteSession {
   func clearExpired(by limit: Int64) throws -> Bool {
     let installations = try expiredInstallations(by: limit)
     for (number, hub) in installations {
-      try deleteInstallation(number, hub: hub)
+      try InstallationWriter(session).deleteInstallation(number, hub: hub)
     }
     if !installations.isEmpty { return true }
     for hub in try connection.numbers("SELECT id FROM hub") {
       let rows = try expiredRegistrations(by: limit, hub: hub)
       for row in rows {
-        try remove(row, hub: hub)
+        try RegistrationRowWriter(session).remove(row, hub: hub)
         // The installation that derived it derives it again with its next write.
-        try leave(row)
+        try RegistrationWriter(session).leave(row)
       }
       if !rows.isEmpty { return true }
       let removed = limit - Int64(RemovalWave.lifetime * 1000)
-      if try clearRemoved(by: removed, hub: hub) { return true }
+      if try RemovalWriter(session).clearRemoved(by: removed, hub: hub) { return true }
     }
     return false
   }

@@ -9,7 +9,12 @@ extension RegistrationRow {
   }
 }
 
-extension WriteSession {
+/// Registrations whose push service has reported their handle as dead or replaced.
+struct DeadHandleWriter: WritingSubject {
+  let session: WriteSession
+
+  init(_ session: WriteSession) { self.session = session }
+
   /// Removes a registration whose handle the push service has reported dead, if it still has it.
   /// The others of its installation with the same handle are also removed, and the installation is
   /// marked; for a registration that a client wrote, the others that clients wrote for the same
@@ -21,8 +26,8 @@ extension WriteSession {
       return
     }
     for other in try sameDevice(as: row) where other.isMeant(by: dead) {
-      try keepRemoved(other, dead, at: at)
-      try remove(other, hub: hub)
+      try RemovalWriter(session).keepRemoved(other, dead, at: at)
+      try RegistrationRowWriter(session).remove(other, hub: hub)
     }
     guard row.installation != 0 else { return }
     try rewriteInstallation(row.installation) { $0.setExpired(true, handle: row.handle) }
@@ -35,7 +40,7 @@ extension WriteSession {
       row.isMeant(by: replacement), let handle = replacement.newHandle, row.handle != handle
     else { return }
     for other in try sameDevice(as: row) where other.isMeant(by: replacement) {
-      try keepRemoved(other, replacement, at: at)
+      try RemovalWriter(session).keepRemoved(other, replacement, at: at)
       try setHandle(of: other, to: handle, hub: hub)
     }
     guard row.installation != 0 else { return }
@@ -46,13 +51,13 @@ extension WriteSession {
   func sameDevice(as row: RegistrationRow) throws -> [RegistrationRow] {
     let rows =
       row.installation == 0
-      ? try deviceKeys().clientRegistrations(withHandle: row.handleHash)
+      ? try session.deviceKeys().clientRegistrations(withHandle: row.handleHash)
       : try connection.registrationRows(of: row.installation)
     return rows.filter { $0.handleHash == row.handleHash && $0.handle == row.handle }
   }
 
   func setHandle(of old: RegistrationRow, to handle: String, hub: Hub.ID) throws {
-    if old.key.isNative { try forgetHandle(of: old, hub: hub) }
+    if old.key.isNative { try HandleWriter(session).forgetHandle(of: old, hub: hub) }
     let hash = PreparedRegistration.hash(of: handle, platform: old.platform, hub: hub)
     do {
       let row = try connection.statement(
@@ -68,7 +73,9 @@ extension WriteSession {
       try row.bind(revision, at: 4)
       try row.run()
     }
-    if old.key.isNative { try noteHandle(of: old.number, handle, hash, hub: hub) }
+    if old.key.isNative {
+      try HandleWriter(session).noteHandle(of: old.number, handle, hash, hub: hub)
+    }
   }
 
   /// Changes the document of an installation, outside its own writes.
@@ -86,7 +93,7 @@ extension WriteSession {
     }
     change(&installation)
     let document = try InstallationDocument.encode(installation) {
-      try templateNumber($0, hub: hub)
+      try VocabularyWriter(session).templateNumber($0, hub: hub)
     }
     // No write has this fingerprint, so the next one restores the registrations.
     try execute(

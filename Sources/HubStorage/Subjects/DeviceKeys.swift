@@ -42,14 +42,14 @@ struct DeviceKeyChange: Hashable, Sendable {
 /// many at a time and in its order.
 final class DeviceKeys {
   let connection: any SQLConnection
-  fileprivate let recent: RecentKeys
+  let recent: RecentKeys
   /// Changes of the current transaction; used by the writer only.
-  fileprivate var changes: [DeviceKeyChange] = []
+  var changes: [DeviceKeyChange] = []
   /// Number of ``changes`` that are in the log.
-  fileprivate var writtenChanges = 0
+  var writtenChanges = 0
   /// Whether the recent keys match the log; used by the writer only.
-  fileprivate var isKnown = false
-  fileprivate var merge: Merge?
+  var isKnown = false
+  var merge: Merge?
 
   init(connection: any SQLConnection, recent: RecentKeys) {
     self.connection = connection
@@ -57,7 +57,7 @@ final class DeviceKeys {
   }
 
   /// Keys that are being written to the index, in its order.
-  fileprivate struct Merge {
+  struct Merge {
     /// The keys of the current slice.
     var keys: [DeviceKeyChange] = []
     var position = 0
@@ -93,7 +93,7 @@ final class DeviceKeys {
     recent.setForeign(try readLog(), commit: state.commitNumber)
   }
 
-  fileprivate func readLog() throws -> RecentKeys.Generation {
+  func readLog() throws -> RecentKeys.Generation {
     var keys = RecentKeys.Generation()
     let row = try connection.statement("SELECT changes FROM key_log ORDER BY id")
     while try row.step() {
@@ -108,113 +108,6 @@ final class DeviceKeys {
       }
     }
     return keys
-  }
-}
-
-extension ReadSession {
-  /// The keys as this connection sees them.
-  func deviceKeys() throws -> DeviceKeys {
-    try keys.follow(try StoreState.read(from: connection))
-    return keys
-  }
-}
-
-/// Changes of keys.
-extension WriteSession {
-  func deviceKeys() throws -> DeviceKeys {
-    if !keys.isKnown {
-      keys.recent.load(try keys.readLog(), commit: state.commitNumber)
-      keys.isKnown = true
-    }
-    return keys
-  }
-
-  func addKey(_ key: DeviceKey, of number: Int64) throws {
-    let change = DeviceKeyChange(key: key, number: number)
-    let keys = try deviceKeys()
-    keys.changes.append(change)
-    // Applied at once, so that the transaction finds it. Others may find it too, but no row.
-    keys.recent.apply([change])
-  }
-
-  func removeKey(_ key: DeviceKey, of number: Int64) throws {
-    let keys = try deviceKeys()
-    if keys.recent.contains(key, number) {
-      keys.changes.append(DeviceKeyChange(key: key, number: number, isAdded: false))
-    }
-    let row = try connection.statement("DELETE FROM device_key WHERE hash = ?1 AND number = ?2")
-    try row.bind(key.hash, at: 1)
-    try row.bind(number, at: 2)
-    try row.run()
-  }
-
-  /// Writes the changes of the transaction, and merges some keys into the index.
-  func writeKeys() throws {
-    let new = keys.changes.count - keys.writtenChanges
-    if new > 0 {
-      var writer = ByteWriter()
-      for change in keys.changes[keys.writtenChanges...] {
-        writer.write(change.key.hash)
-        writer.write(UInt64(change.number) << 1 | (change.isAdded ? 1 : 0))
-      }
-      let row = try connection.statement("INSERT INTO key_log (changes) VALUES (?1)")
-      try row.bind(writer.bytes, at: 1)
-      try row.run()
-      keys.writtenChanges = keys.changes.count
-    }
-    guard keys.isKnown else { return }
-    if keys.merge == nil, keys.recent.changes >= keyLogLimit {
-      // Keys that the transaction removes must not go into the index.
-      keys.applyRemovals()
-      keys.recent.freeze()
-      keys.merge = DeviceKeys.Merge(row: try first("SELECT MAX(id) FROM key_log") ?? 0)
-    }
-    // A little faster than new keys arrive, so that the work is spread evenly.
-    try mergeKeys(new + new / 4 + 64)
-  }
-
-  private func mergeKeys(_ limit: Int) throws {
-    guard var merge = keys.merge else { return }
-    var left = limit
-    while left > 0 {
-      guard merge.position < merge.keys.count else {
-        guard merge.slice < RecentKeys.Generation.sliceCount else {
-          try execute("DELETE FROM key_log WHERE id <= ?1", merge.row)
-          keys.merge = nil
-          return
-        }
-        merge.keys = keys.recent.frozenKeys(slice: merge.slice)
-        merge.position = 0
-        merge.slice += 1
-        // Checking an empty slice is work, too.
-        left -= 1
-        continue
-      }
-      let end = min(merge.position + left, merge.keys.count)
-      try mergeKeys(merge.keys[merge.position..<end])
-      left -= end - merge.position
-      merge.position = end
-    }
-    keys.merge = merge
-  }
-
-  private func mergeKeys(_ slice: ArraySlice<DeviceKeyChange>) throws {
-    let row = try connection.statement(
-      "INSERT INTO device_key (hash, number) VALUES (?1, ?2) ON CONFLICT DO NOTHING")
-    for change in slice where keys.recent.isFrozen(change.key, change.number) {
-      try row.bind(change.key.hash, at: 1)
-      try row.bind(change.number, at: 2)
-      try row.run()
-      row.reset()
-    }
-  }
-
-  /// Updates the keys after the commit of the transaction.
-  func keysCommitted() {
-    keys.applyRemovals()
-    keys.recent.follow(commit: state.commitNumber)
-    keys.changes.removeAll(keepingCapacity: true)
-    keys.writtenChanges = 0
   }
 }
 
@@ -238,7 +131,7 @@ extension DeviceKeys {
     forget()
   }
 
-  fileprivate func applyRemovals() {
+  func applyRemovals() {
     if changes.contains(where: { !$0.isAdded }) { recent.apply(changes) }
   }
 }

@@ -8,20 +8,25 @@ extension SQLiteHubStore {
     let notifications = try await read { try $0.notifications(onlyFor: userID, hub: hub) }
     return try await write { session in
       try session.requireHub(hub)
-      return try session.erase(user: userID, notifications: notifications, hub: hub)
+      return try ErasureWriter(session).erase(user: userID, notifications: notifications, hub: hub)
     }
   }
 }
 
-extension WriteSession {
+/// The erasure of a user.
+struct ErasureWriter: WritingSubject {
+  let session: WriteSession
+
+  init(_ session: WriteSession) { self.session = session }
+
   /// - Parameter notifications: The numbers of notifications that were for this user alone.
   func erase(
     user: String, notifications: [Int64], hub: Hub.ID
   ) throws -> UserErasure {
     var erasure = UserErasure(installations: 0, schedules: 0, notifications: 0, deviceRecords: 0)
     // Unused rows left by other work of this transaction are not this user's.
-    try clearUnused()
-    for installation in try deviceKeys().installations(ofUser: user, hub: hub) {
+    try VocabularyWriter(session).clearUnused()
+    for installation in try session.deviceKeys().installations(ofUser: user, hub: hub) {
       erasure.installations += 1
       for registration in try connection.registrationRows(of: installation.number) {
         // In the failures of a direct send the number is that of a target.
@@ -31,12 +36,12 @@ extension WriteSession {
             AND (SELECT is_direct FROM notification WHERE notification.id = notification) = 0
           """, registration.number)
         // A retry without a registration counts as a channel that has gone, and is not sent.
-        try remove(registration, hub: hub)
+        try RegistrationRowWriter(session).remove(registration, hub: hub)
       }
       erasure.deviceRecords += try deleteFailures(ofInstallation: installation.id, hub: hub)
-      try deleteInstallation(installation.number)
+      try InstallationWriter(session).deleteInstallation(installation.number)
     }
-    (erasure.tags, erasure.templates) = try clearUnused(isExact: true)
+    (erasure.tags, erasure.templates) = try VocabularyWriter(session).clearUnused(isExact: true)
     for number in notifications {
       let isScheduled = try isScheduled(number)
       erasure.deviceRecords += try execute(

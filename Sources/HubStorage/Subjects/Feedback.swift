@@ -50,7 +50,12 @@ extension SubjectStore {
   }
 }
 
-extension WriteSession {
+/// Feedback from deliveries.
+struct FeedbackWriter: WritingSubject {
+  let session: WriteSession
+
+  init(_ session: WriteSession) { self.session = session }
+
   /// Stores feedback on handles from a page of deliveries, before the dead ones are deleted.
   /// Targets of a direct send are not registrations: their handle is the one that the send named.
   func addFeedback(_ checkpoint: Checkpoint, of notification: Int64) throws {

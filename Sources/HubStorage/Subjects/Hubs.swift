@@ -165,9 +165,13 @@ extension SubjectWriting {
   }
 }
 
-/// Deletion of a hub: it disappears at once, and its rows are deleted slice by slice, however many
-/// there are.
-extension WriteSession {
+/// Deleted hubs: one disappears at once, and its rows are deleted slice by slice, however many there
+/// are.
+struct DeletedHubWriter: WritingSubject {
+  let session: WriteSession
+
+  init(_ session: WriteSession) { self.session = session }
+
   /// Maximum number of rows of a table that a slice deletes: about ten milliseconds of work.
   private static let sliceLimit: Int64 = 2_000
 
@@ -197,7 +201,7 @@ extension WriteSession {
       "SELECT id FROM installation WHERE hub = ?1 LIMIT \(Self.sliceLimit / 8)", hub)
     for number in numbers {
       try deleteRegistrations("installation = ?1", number, hub: hub)
-      try deleteInstallation(number)
+      try InstallationWriter(session).deleteInstallation(number)
     }
     return !numbers.isEmpty
   }
@@ -212,8 +216,8 @@ extension WriteSession {
           \(TagKey.Kind.template.rawValue)) DESC LIMIT 1
         """, hub)
     else { return false }
-    try mergeTags(of: tag)
-    let members = try takeMembers(of: tag, limit: Int(Self.sliceLimit))
+    try TagMemberWriter(session).mergeTags(of: tag)
+    let members = try TagMemberWriter(session).takeMembers(of: tag, limit: Int(Self.sliceLimit))
     for number in members { try deleteRegistrations("id = ?1", Int64(number), hub: hub) }
     if members.isEmpty { try execute("DELETE FROM tag WHERE id = ?1", tag) }
     return true
@@ -227,7 +231,9 @@ extension WriteSession {
       WHERE \(condition) AND hub = ?2 AND template IS NULL
       """, number, hub
     ) { (number: $0.integer(0), hash: $0.integer(1)) }
-    for handle in handles { try removeKey(.handle(hash: handle.hash), of: handle.number) }
+    for handle in handles {
+      try DeviceKeyWriter(session).removeKey(.handle(hash: handle.hash), of: handle.number)
+    }
     try execute("DELETE FROM registration WHERE \(condition) AND hub = ?2", number, hub)
   }
 

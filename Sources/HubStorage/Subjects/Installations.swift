@@ -20,7 +20,7 @@ extension SQLiteHubStore {
   ) async throws {
     let prepared = PreparedInstallation(
       installation, registrations: registrations, hub: hub, at: at)
-    try await write(as: prepared.registrations.label) { try $0.put(prepared) }
+    try await write(as: prepared.registrations.label) { try InstallationWriter($0).put(prepared) }
   }
 
   package func updateInstallation(
@@ -36,7 +36,7 @@ extension SQLiteHubStore {
           row.number, templates: session.templates)
       else { return false }
       let (changed, registrations) = try change(present)
-      try session.write(
+      try InstallationWriter(session).write(
         PreparedInstallation(changed, registrations: registrations, hub: hub, at: at), over: row)
       return true
     }
@@ -46,7 +46,7 @@ extension SQLiteHubStore {
     let hash = PreparedInstallation.hash(id.foldingCapitals)
     return try await write(as: .asked(.devices, rows: JobLabel.unknownRows)) { session in
       guard try session.hasHub(hub) else { return false }
-      return try session.deleteInstallation(id, idHash: hash, hub: hub)
+      return try InstallationWriter(session).deleteInstallation(id, idHash: hash, hub: hub)
     }
   }
 
@@ -114,18 +114,23 @@ struct InstallationRow {
   let userHash: Int64?
 }
 
-extension WriteSession {
+/// Installations, and the registrations that are derived from them.
+struct InstallationWriter: WritingSubject {
+  let session: WriteSession
+
+  init(_ session: WriteSession) { self.session = session }
+
   /// Creates or replaces an installation; when nothing has changed, only records that the device
   /// was seen.
   func put(_ prepared: PreparedInstallation) throws {
-    try requireHub(prepared.hub)
-    let row = try deviceKeys().installationRow(
+    try session.requireHub(prepared.hub)
+    let row = try session.deviceKeys().installationRow(
       prepared.installation.installationID, idHash: prepared.idHash, hub: prepared.hub)
     if let row, row.fingerprint == prepared.fingerprint {
       try confirm(row.number, at: prepared.at)
     } else {
       // The app has registered again, so nothing removed before is restored.
-      if let row { try forgetRemoved(installation: row.number) }
+      if let row { try RemovalWriter(session).forgetRemoved(installation: row.number) }
       try write(prepared, over: row)
     }
   }
@@ -133,32 +138,35 @@ extension WriteSession {
   /// Writes the installation and derives its registrations.
   func write(_ prepared: PreparedInstallation, over row: InstallationRow?) throws {
     let document = try InstallationDocument.encode(prepared.installation) {
-      try templateNumber($0, hub: prepared.hub)
+      try VocabularyWriter(session).templateNumber($0, hub: prepared.hub)
     }
     let number: Int64
     if let row {
       number = row.number
       try update(row, prepared, document)
     } else {
-      state.lastInstallation += 1
-      number = state.lastInstallation
+      session.state.lastInstallation += 1
+      number = session.state.lastInstallation
       try insert(number, prepared, document)
     }
     var old = row == nil ? [] : try connection.registrationRows(of: number)
     let place = RegistrationPlace(hub: prepared.hub, installation: number, at: prepared.at)
-    for hash in Set(prepared.registrations.map(\.handleHash)) { try forgetRemoved(handle: hash) }
+    for hash in Set(prepared.registrations.map(\.handleHash)) {
+      try RemovalWriter(session).forgetRemoved(handle: hash)
+    }
+    let rows = RegistrationRowWriter(session)
     for registration in prepared.registrations {
       if let index = old.firstIndex(where: { $0.key == registration.key }) {
-        try change(old.remove(at: index), to: registration, in: place)
+        try rows.change(old.remove(at: index), to: registration, in: place)
       } else {
-        try insert(registration, as: try nextRegistration(), in: place)
+        try rows.insert(registration, as: try rows.nextRegistration(), in: place)
       }
     }
-    for row in old { try remove(row, hub: prepared.hub) }
+    for row in old { try rows.remove(row, hub: prepared.hub) }
   }
 
   func deleteInstallation(_ id: String, idHash: Int64, hub: Hub.ID) throws -> Bool {
-    guard let row = try deviceKeys().installationRow(id, idHash: idHash, hub: hub) else {
+    guard let row = try session.deviceKeys().installationRow(id, idHash: idHash, hub: hub) else {
       return false
     }
     try deleteInstallation(row.number, hub: hub)
@@ -168,14 +176,14 @@ extension WriteSession {
   /// Deletes the installation with a number, and its registrations.
   func deleteInstallation(_ number: Int64, hub: Hub.ID) throws {
     for registration in try connection.registrationRows(of: number) {
-      try remove(registration, hub: hub)
+      try RegistrationRowWriter(session).remove(registration, hub: hub)
     }
     try deleteInstallation(number)
   }
 
   /// Deletes the row, and its removed registrations that could be restored.
   func deleteInstallation(_ number: Int64) throws {
-    try forgetRemoved(installation: number)
+    try RemovalWriter(session).forgetRemoved(installation: number)
     let keys = try connection.rows(
       "SELECT hub, id_hash, user_hash FROM installation WHERE id = ?1", number
     ) { row in
@@ -183,18 +191,10 @@ extension WriteSession {
       return [DeviceKey.installation(idHash: row.integer(1), hub: hub)]
         + (row.optionalInteger(2).map { [DeviceKey.user(hash: $0, hub: hub)] } ?? [])
     }
-    for key in keys.joined() { try removeKey(key, of: number) }
+    for key in keys.joined() { try DeviceKeyWriter(session).removeKey(key, of: number) }
     let delete = try connection.statement("DELETE FROM installation WHERE id = ?1")
     try delete.bind(number, at: 1)
     try delete.run()
-  }
-
-  func templateNumber(_ template: PushTemplate, hub: Hub.ID) throws -> Int64 {
-    try templates.number(of: template, hub: hub) {
-      try makeRoomForTemplate(hub: hub)
-      state.lastTemplate += 1
-      return state.lastTemplate
-    }
   }
 
   private func confirm(_ installation: Int64, at: Int64) throws {
@@ -223,9 +223,10 @@ extension WriteSession {
     try row.bind(document, at: 7)
     try row.bind(prepared.installation.expirationTime?.milliseconds, at: 8)
     try row.run()
-    try addKey(.installation(idHash: prepared.idHash, hub: prepared.hub), of: number)
+    try DeviceKeyWriter(session).addKey(
+      .installation(idHash: prepared.idHash, hub: prepared.hub), of: number)
     if let user = prepared.userHash {
-      try addKey(.user(hash: user, hub: prepared.hub), of: number)
+      try DeviceKeyWriter(session).addKey(.user(hash: user, hub: prepared.hub), of: number)
     }
   }
 
@@ -234,10 +235,10 @@ extension WriteSession {
   ) throws {
     if old.userHash != prepared.userHash {
       if let user = old.userHash {
-        try removeKey(.user(hash: user, hub: prepared.hub), of: old.number)
+        try DeviceKeyWriter(session).removeKey(.user(hash: user, hub: prepared.hub), of: old.number)
       }
       if let user = prepared.userHash {
-        try addKey(.user(hash: user, hub: prepared.hub), of: old.number)
+        try DeviceKeyWriter(session).addKey(.user(hash: user, hub: prepared.hub), of: old.number)
       }
     }
     let row = try connection.statement(

@@ -8,7 +8,7 @@ extension SQLiteHubStore {
   package func accept(_ submission: Submission) async throws -> Acceptance {
     try await write(as: submission.label) { session in
       try session.requireHub(submission.record.hub)
-      return try session.accept(submission)
+      return try NotificationWriter(session).accept(submission)
     }
   }
 }
@@ -57,7 +57,12 @@ extension SubjectStore {
   }
 }
 
-extension WriteSession {
+/// Notifications that are accepted.
+struct NotificationWriter: WritingSubject {
+  let session: WriteSession
+
+  init(_ session: WriteSession) { self.session = session }
+
   /// Stores a notification, or recognises it as a repeat.
   func accept(_ submission: Submission) throws -> Acceptance {
     let record = submission.record
@@ -69,7 +74,7 @@ extension WriteSession {
     }
     try insert(record)
     if let activity = submission.activity { try connection.insert(activity) }
-    tally.add(
+    session.tally.add(
       1, hub: record.hub, at: record.enqueuedAt.milliseconds, code: StatisticTally.accepted)
     guard !submission.targets.isEmpty else { return .accepted }
     let row = try connection.statement(
@@ -79,7 +84,7 @@ extension WriteSession {
       """)
     for (index, target) in submission.targets.enumerated() {
       try row.run(
-        state.lastNotification, Int64(index + 1), target.handle, target.isDuplicate)
+        session.state.lastNotification, Int64(index + 1), target.handle, target.isDuplicate)
     }
     return .accepted
   }
@@ -108,20 +113,20 @@ extension WriteSession {
   }
 
   func insert(_ record: NotificationRecord) throws {
-    state.lastNotification += 1
+    session.state.lastNotification += 1
     let row = try connection.statement(
       """
       INSERT INTO notification (\(NotificationRecord.columns), position, is_audience_read,
         last_registration, audience_commit)
       VALUES (\(NotificationRecord.values), ?16, ?17, ?18, ?19)
       """)
-    try record.bind(to: row, number: state.lastNotification)
+    try record.bind(to: row, number: session.state.lastNotification)
     try row.bind(record.cursor, at: 16)
     try row.bind(record.isAudienceRead, at: 17)
-    try row.bind(state.lastRegistration, at: 18)
-    try row.bind(state.commitNumber + 1, at: 19)
+    try row.bind(session.state.lastRegistration, at: 18)
+    try row.bind(session.state.commitNumber + 1, at: 19)
     try row.run()
-    try add(record.counts, to: state.lastNotification)
+    try CheckpointWriter(session).add(record.counts, to: session.state.lastNotification)
   }
 }
 

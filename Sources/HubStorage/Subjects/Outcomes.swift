@@ -21,7 +21,7 @@ extension SQLiteHubStore {
   }
 
   package func clearOutcomes(before: Date, keeping maximum: Int) async throws -> Bool {
-    try await write { try $0.clearOutcomes(before: before, keeping: maximum) }
+    try await write { try OutcomeWriter($0).clearOutcomes(before: before, keeping: maximum) }
   }
 }
 
@@ -37,7 +37,11 @@ extension Checkpoint {
 }
 
 /// Outcomes of single devices.
-extension WriteSession {
+struct OutcomeWriter: WritingSubject {
+  let session: WriteSession
+
+  init(_ session: WriteSession) { self.session = session }
+
   /// Maximum number of rows deleted at a time: about ten milliseconds of work.
   private static let sliceLimit: Int64 = 2_000
 

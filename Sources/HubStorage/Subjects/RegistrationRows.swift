@@ -60,14 +60,19 @@ struct RegistrationPlace {
   var tagText: String?
 }
 
-extension WriteSession {
+/// Rows of registrations, with everything that follows from them.
+struct RegistrationRowWriter: WritingSubject {
+  let session: WriteSession
+
+  init(_ session: WriteSession) { self.session = session }
+
   /// Allocates the number of a registration.
   func nextRegistration() throws(StoreError) -> RegistrationID {
-    guard state.lastRegistration < Int64(UInt32.max) else {
+    guard session.state.lastRegistration < Int64(UInt32.max) else {
       throw .registrationNumbersUsed
     }
-    state.lastRegistration += 1
-    return state.lastRegistration
+    session.state.lastRegistration += 1
+    return session.state.lastRegistration
   }
 
   /// - Parameter publicID: `nil` for an id that the hub makes from the number.
@@ -75,7 +80,7 @@ extension WriteSession {
     _ registration: PreparedRegistration, as number: RegistrationID, publicID: String? = nil,
     in place: RegistrationPlace
   ) throws {
-    let tags = try registration.tags.map { try tagNumber($0) }
+    let tags = try registration.tags.map { try TagWriter(session).tagNumber($0) }
     do {
       let row = try connection.statement(
         """
@@ -93,15 +98,16 @@ extension WriteSession {
       try bind(registration, tags: tags, in: place, to: row, from: 6)
       try row.run()
     }
-    tally.addRegistrations(1, hub: place.hub, platform: registration.platform)
-    for tag in tags { setTag(tag, of: number, isMember: true) }
-    if let name = try nameTag(
+    session.tally.addRegistrations(1, hub: place.hub, platform: registration.platform)
+    for tag in tags { TagWriter(session).setTag(tag, of: number, isMember: true) }
+    if let name = try TagWriter(session).nameTag(
       registration.key, platform: registration.platform, hub: place.hub)
     {
-      setTag(name, of: number, isMember: true)
+      TagWriter(session).setTag(name, of: number, isMember: true)
     }
     if registration.key.isNative {
-      try noteHandle(of: number, registration.handle, registration.handleHash, hub: place.hub)
+      try HandleWriter(session).noteHandle(
+        of: number, registration.handle, registration.handleHash, hub: place.hub)
     }
   }
 
@@ -111,9 +117,11 @@ extension WriteSession {
     let hasMoved =
       old.handle != registration.handle || old.handleHash != registration.handleHash
       || old.key.isNative != registration.key.isNative
-    if hasMoved && old.key.isNative { try forgetHandle(of: old, hub: place.hub) }
-    if let template = old.template { leftTemplates.insert(template) }
-    let tags = try registration.tags.map { try tagNumber($0) }
+    if hasMoved && old.key.isNative {
+      try HandleWriter(session).forgetHandle(of: old, hub: place.hub)
+    }
+    if let template = old.template { session.leftTemplates.insert(template) }
+    let tags = try registration.tags.map { try TagWriter(session).tagNumber($0) }
     do {
       let row = try connection.statement(
         """
@@ -126,32 +134,34 @@ extension WriteSession {
       try bind(registration, tags: tags, in: place, to: row, from: 2)
       try row.run()
     }
-    tally.addRegistrations(-1, hub: place.hub, platform: old.platform)
-    tally.addRegistrations(1, hub: place.hub, platform: registration.platform)
+    session.tally.addRegistrations(-1, hub: place.hub, platform: old.platform)
+    session.tally.addRegistrations(1, hub: place.hub, platform: registration.platform)
     for tag in old.tags where !tags.contains(tag) {
-      setTag(tag, of: old.number, isMember: false)
+      TagWriter(session).setTag(tag, of: old.number, isMember: false)
     }
     for tag in tags where !old.tags.contains(tag) {
-      setTag(tag, of: old.number, isMember: true)
+      TagWriter(session).setTag(tag, of: old.number, isMember: true)
     }
-    let oldName = try nameTag(old.key, platform: old.platform, hub: place.hub)
-    let name = try nameTag(registration.key, platform: registration.platform, hub: place.hub)
+    let oldName = try TagWriter(session).nameTag(old.key, platform: old.platform, hub: place.hub)
+    let name = try TagWriter(session).nameTag(
+      registration.key, platform: registration.platform, hub: place.hub)
     if oldName != name {
-      if let oldName { setTag(oldName, of: old.number, isMember: false) }
-      if let name { setTag(name, of: old.number, isMember: true) }
+      if let oldName { TagWriter(session).setTag(oldName, of: old.number, isMember: false) }
+      if let name { TagWriter(session).setTag(name, of: old.number, isMember: true) }
     }
     if hasMoved && registration.key.isNative {
-      try noteHandle(of: old.number, registration.handle, registration.handleHash, hub: place.hub)
+      try HandleWriter(session).noteHandle(
+        of: old.number, registration.handle, registration.handleHash, hub: place.hub)
     }
   }
 
   func remove(_ row: RegistrationRow, hub: Hub.ID) throws {
-    if row.key.isNative { try forgetHandle(of: row, hub: hub) }
-    if let template = row.template { leftTemplates.insert(template) }
-    tally.addRegistrations(-1, hub: hub, platform: row.platform)
-    for tag in row.tags { setTag(tag, of: row.number, isMember: false) }
-    if let name = try nameTag(row.key, platform: row.platform, hub: hub) {
-      setTag(name, of: row.number, isMember: false)
+    if row.key.isNative { try HandleWriter(session).forgetHandle(of: row, hub: hub) }
+    if let template = row.template { session.leftTemplates.insert(template) }
+    session.tally.addRegistrations(-1, hub: hub, platform: row.platform)
+    for tag in row.tags { TagWriter(session).setTag(tag, of: row.number, isMember: false) }
+    if let name = try TagWriter(session).nameTag(row.key, platform: row.platform, hub: hub) {
+      TagWriter(session).setTag(name, of: row.number, isMember: false)
     }
     let delete = try connection.statement("DELETE FROM registration WHERE id = ?1")
     try delete.bind(row.number, at: 1)
@@ -170,7 +180,9 @@ extension WriteSession {
     let isFoundByHandle = registration.key.isNative || place.tagText == nil
     try row.bind(isFoundByHandle ? nil : registration.handleHash, at: index + 3)
     try row.bind(registration.platform, at: index + 4)
-    let template = try registration.template.map { try templateNumber($0, hub: place.hub) }
+    let template = try registration.template.map {
+      try VocabularyWriter(session).templateNumber($0, hub: place.hub)
+    }
     try row.bind(template, at: index + 5)
     try row.bind(registration.handle, at: index + 6)
     try row.bind(registration.handleHash, at: index + 7)

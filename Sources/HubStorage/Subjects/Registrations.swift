@@ -8,7 +8,7 @@ extension SQLiteHubStore {
     let coding = coding
     return try await write(as: .asked(.devices)) { session in
       try session.requireHub(hub)
-      let number = try session.nextRegistration()
+      let number = try RegistrationRowWriter(session).nextRegistration()
       // The number counts as allocated once the row that says so is written.
       try session.state.write(to: session.connection)
       return coding.id(of: number, hub: hub)
@@ -19,17 +19,19 @@ extension SQLiteHubStore {
     _ draft: RegistrationDraft, hub: Hub.ID, at: Date
   ) async throws -> StoredRegistration {
     let coding = coding
-    let new = WriteSession.ClientRegistration(draft, hub: hub, at: at)
-    return try await write(as: [new.prepared].label) { try $0.create(new, coding: coding) }
+    let new = RegistrationWriter.ClientRegistration(draft, hub: hub, at: at)
+    return try await write(as: [new.prepared].label) {
+      try RegistrationWriter($0).create(new, coding: coding)
+    }
   }
 
   package func putRegistration(
     _ id: String, _ draft: RegistrationDraft, hub: Hub.ID, condition: ETagCondition, at: Date
   ) async throws -> RegistrationWrite {
     let coding = coding
-    let new = WriteSession.ClientRegistration(draft, hub: hub, at: at)
+    let new = RegistrationWriter.ClientRegistration(draft, hub: hub, at: at)
     return try await write(as: [new.prepared].label) {
-      try $0.put(id, new, condition: condition, coding: coding)
+      try RegistrationWriter($0).put(id, new, condition: condition, coding: coding)
     }
   }
 
@@ -39,7 +41,7 @@ extension SQLiteHubStore {
     let coding = coding
     return try await write(as: .asked(.devices, rows: JobLabel.unknownRows)) { session in
       guard try session.hasHub(hub) else { return .missing }
-      return try session.deleteRegistration(
+      return try RegistrationWriter(session).deleteRegistration(
         id, hub: hub, condition: condition, at: at, coding: coding)
     }
   }
@@ -91,7 +93,11 @@ extension SQLiteHubStore {
 }
 
 /// Registrations that clients write themselves.
-extension WriteSession {
+struct RegistrationWriter: WritingSubject {
+  let session: WriteSession
+
+  init(_ session: WriteSession) { self.session = session }
+
   /// A registration that a client writes, with everything that can be computed beforehand.
   struct ClientRegistration: Sendable {
     let hub: Hub.ID
@@ -116,30 +122,30 @@ extension WriteSession {
   func create(
     _ new: ClientRegistration, coding: RegistrationIDCoding
   ) throws -> StoredRegistration {
-    try requireHub(new.hub)
-    try forgetRemoved(handle: new.prepared.handleHash)
-    let number = try nextRegistration()
+    try session.requireHub(new.hub)
+    try RemovalWriter(session).forgetRemoved(handle: new.prepared.handleHash)
+    let number = try RegistrationRowWriter(session).nextRegistration()
     return try insert(new, as: number, id: coding.id(of: number, hub: new.hub), publicID: nil)
   }
 
   func put(
     _ id: String, _ new: ClientRegistration, condition: ETagCondition, coding: RegistrationIDCoding
   ) throws -> RegistrationWrite {
-    try requireHub(new.hub)
+    try session.requireHub(new.hub)
     guard let found = try live(id, hub: new.hub, at: new.at, coding: coding) else {
       guard condition == .none else { return .missing }
-      try forgetRemoved(handle: new.prepared.handleHash)
+      try RemovalWriter(session).forgetRemoved(handle: new.prepared.handleHash)
       return .done(try insert(id, new, coding: coding))
     }
     guard condition.holds(for: String(found.stored.etag)) else { return .stale }
-    try forgetRemoved(handle: new.prepared.handleHash)
-    try forgetRemoved(registration: found.row.number)
+    try RemovalWriter(session).forgetRemoved(handle: new.prepared.handleHash)
+    try RemovalWriter(session).forgetRemoved(registration: found.row.number)
     var stored = found.stored
     let implicit = stored.isDerived ? stored.draft.tags.filter(\.isImplicit) : []
     stored.draft = new.draft
     stored.draft.tags = implicit + new.draft.tags
     stored.etag += 1
-    try change(
+    try RegistrationRowWriter(session).change(
       found.row, to: new.prepared,
       in: new.place(installation: found.row.installation, tags: stored.draft.tags))
     try leave(found.row)
@@ -151,9 +157,9 @@ extension WriteSession {
   ) throws -> RegistrationWrite {
     guard let found = try live(id, hub: hub, at: at, coding: coding) else {
       if let number = coding.number(in: id, hub: hub) {
-        try forgetRemoved(registration: number)
+        try RemovalWriter(session).forgetRemoved(registration: number)
       } else {
-        try forgetRemoved(publicID: id, hub: hub)
+        try RemovalWriter(session).forgetRemoved(publicID: id, hub: hub)
       }
       return .missing
     }
@@ -174,8 +180,8 @@ extension WriteSession {
   }
 
   private func remove(_ found: RegistrationReader.Found, hub: Hub.ID) throws {
-    try forgetRemoved(registration: found.row.number)
-    try remove(found.row, hub: hub)
+    try RemovalWriter(session).forgetRemoved(registration: found.row.number)
+    try RegistrationRowWriter(session).remove(found.row, hub: hub)
     try leave(found.row)
   }
 
@@ -196,21 +202,22 @@ extension WriteSession {
     _ id: String, _ new: ClientRegistration, coding: RegistrationIDCoding
   ) throws -> StoredRegistration {
     guard let number = coding.number(in: id, hub: new.hub) else {
-      return try insert(new, as: try nextRegistration(), id: id, publicID: id)
+      return try insert(
+        new, as: try RegistrationRowWriter(session).nextRegistration(), id: id, publicID: id)
     }
     // An id made by the hub stands for its number. A number beyond the last was assigned by a
     // database of which this one is an older copy.
     guard number <= Int64(UInt32.max) else {
       throw StoreError.registrationNumbersUsed
     }
-    state.lastRegistration = max(state.lastRegistration, number)
+    session.state.lastRegistration = max(session.state.lastRegistration, number)
     return try insert(new, as: number, id: id, publicID: nil)
   }
 
   private func insert(
     _ new: ClientRegistration, as number: RegistrationID, id: String, publicID: String?
   ) throws -> StoredRegistration {
-    try insert(
+    try RegistrationRowWriter(session).insert(
       new.prepared, as: number, publicID: publicID,
       in: new.place(installation: 0, tags: new.draft.tags))
     return StoredRegistration(

@@ -33,7 +33,7 @@ extension SQLiteHubStore {
   package func restoreRemoved(
     _ wave: RemovalWave, hub: Hub.ID, asOf now: Date, limit: Int
   ) async throws -> DeviceRestoration {
-    try await write { try $0.restore(wave, hub: hub, asOf: now, limit: limit) }
+    try await write { try RemovalWriter($0).restore(wave, hub: hub, asOf: now, limit: limit) }
   }
 }
 
@@ -59,8 +59,12 @@ private struct RemovedRow {
   }
 }
 
-/// Keeps copies of registrations removed because of push services' reports, and restores them.
-extension WriteSession {
+/// Copies of registrations that were removed because of push services' reports: kept, and restored.
+struct RemovalWriter: WritingSubject {
+  let session: WriteSession
+
+  init(_ session: WriteSession) { self.session = session }
+
   /// The columns that `removed_registration` takes from `registration`.
   private static let kept = """
     id, hub, installation, public_id, public_hash, name, tile, tag_text, template_handle, platform,
@@ -92,7 +96,7 @@ extension WriteSession {
   }
 
   func forgetRemoved(installation: Int64) throws {
-    leftTemplates.formUnion(
+    session.leftTemplates.formUnion(
       try connection.numbers(
         """
         SELECT template FROM removed_registration
@@ -119,10 +123,10 @@ extension WriteSession {
   func restore(
     _ wave: RemovalWave, hub: Hub.ID, asOf now: Date, limit: Int
   ) throws -> DeviceRestoration {
-    try requireHub(hub)
+    try session.requireHub(hub)
     // Restored devices keep what they had, however full the hub is.
-    isRestoring = true
-    defer { isRestoring = false }
+    session.isRestoring = true
+    defer { session.isRestoring = false }
     if wave.isDoubted { try withdrawFeedback(wave, hub: hub) }
     let found = try connection.rows(
       """
@@ -166,7 +170,7 @@ extension WriteSession {
     if let newHandle = removed.newHandle {
       guard let row = try connection.registrationRow(removed.row.number), row.handle == newHandle
       else { return false }
-      try setHandle(of: row, to: removed.row.handle, hub: hub)
+      try DeadHandleWriter(session).setHandle(of: row, to: removed.row.handle, hub: hub)
       return true
     }
     return try insertRemoved(removed, hub: hub)
@@ -192,7 +196,7 @@ extension WriteSession {
       guard let removed = kept[row.key], !removed.isOver, removed.newHandle == row.handle else {
         continue
       }
-      try setHandle(of: row, to: removed.row.handle, hub: hub)
+      try DeadHandleWriter(session).setHandle(of: row, to: removed.row.handle, hub: hub)
       restored += 1
     }
     let present = Set(live.map(\.key))
@@ -206,15 +210,15 @@ extension WriteSession {
       } else {
         let place = RegistrationPlace(
           hub: hub, installation: number, at: (removed ?? all[0]).row.confirmedAt)
-        let id = try removed?.row.number ?? nextRegistration()
-        try insert(registration, as: id, in: place)
+        let id = try removed?.row.number ?? RegistrationRowWriter(session).nextRegistration()
+        try RegistrationRowWriter(session).insert(registration, as: id, in: place)
         if removed != nil { try keepVersion(of: id) }
       }
       restored += 1
     }
     for removed in all { try forgetRemoved(registration: removed.row.number) }
     guard restored > 0 else { return 0 }
-    try rewriteInstallation(number) { $0 = after }
+    try DeadHandleWriter(session).rewriteInstallation(number) { $0 = after }
     return restored
   }
 
@@ -239,12 +243,14 @@ extension WriteSession {
         "UPDATE registration SET tags = ?2 WHERE id = ?1", row.number,
         RegistrationRow.encode(tags: tags))
     }
-    tally.addRegistrations(1, hub: hub, platform: row.platform)
-    for tag in tags { setTag(tag, of: row.number, isMember: true) }
-    if let name = try nameTag(row.key, platform: row.platform, hub: hub) {
-      setTag(name, of: row.number, isMember: true)
+    session.tally.addRegistrations(1, hub: hub, platform: row.platform)
+    for tag in tags { TagWriter(session).setTag(tag, of: row.number, isMember: true) }
+    if let name = try TagWriter(session).nameTag(row.key, platform: row.platform, hub: hub) {
+      TagWriter(session).setTag(name, of: row.number, isMember: true)
     }
-    if row.key.isNative { try noteHandle(of: row.number, row.handle, row.handleHash, hub: hub) }
+    if row.key.isNative {
+      try HandleWriter(session).noteHandle(of: row.number, row.handle, row.handleHash, hub: hub)
+    }
     return true
   }
 
@@ -255,7 +261,7 @@ extension WriteSession {
       removed.row.key.isNative ? .native(try PushPlatform(code: removed.row.platform)) : .template
     return try PreparedRegistration.tags(
       text.split(separator: ",").map { Tag(rawValue: String($0)) }, kind: kind, hub: hub
-    ).map { try tagNumber($0) }
+    ).map { try TagWriter(session).tagNumber($0) }
   }
 
   /// Keeps the row's version distinct: a client that remembers the earlier etag must not match it.

@@ -41,17 +41,22 @@ struct StatisticTally {
   }
 }
 
-extension WriteSession {
+/// The counts of a transaction.
+struct StatisticsWriter: WritingSubject {
+  let session: WriteSession
+
+  init(_ session: WriteSession) { self.session = session }
+
   /// Writes the counts of the transaction: a few rows, however many units of work share it.
   func writeStatistics() throws {
-    guard !tally.isEmpty else { return }
+    guard !session.tally.isEmpty else { return }
     let count = try connection.statement(
       """
       INSERT INTO statistic_count (hub, period, at, platform, code, total)
       VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (hub, period, at, platform, code)
       DO UPDATE SET total = statistic_count.total + excluded.total
       """)
-    for (key, total) in tally.counts where total != 0 {
+    for (key, total) in session.tally.counts where total != 0 {
       for period in StatisticPeriod.allCases {
         try count.run(
           key.hub, period.rawValue, key.at / (Int64(period.length) * 1_000), key.platform,
@@ -64,10 +69,10 @@ extension WriteSession {
       ON CONFLICT (hub, platform)
       DO UPDATE SET total = registration_total.total + excluded.total
       """)
-    for (place, change) in tally.registrations where change != 0 {
+    for (place, change) in session.tally.registrations where change != 0 {
       try registration.run(place.hub, place.platform, Int64(change))
     }
-    tally = StatisticTally()
+    session.tally = StatisticTally()
   }
 }
 

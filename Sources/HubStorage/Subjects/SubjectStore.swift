@@ -66,8 +66,8 @@ extension WriteSession: SubjectWriting {
   }
 
   func willDelete(_ hub: Hub.ID) throws {
-    try writeTags()
-    try writeKeys()
+    try TagMemberWriter(self).writeTags()
+    try DeviceKeyWriter(self).writeKeys()
     hasDroppedTags = true
     forget()
   }

@@ -100,17 +100,21 @@ struct TagMerge {
 
 /// The members of tags in the file: parts of 65 536 numbers, and the log of changes that are not in
 /// them yet.
-extension WriteSession {
+struct TagMemberWriter: WritingSubject {
+  let session: WriteSession
+
+  init(_ session: WriteSession) { self.session = session }
+
   /// Writes the changes of the transaction that are not written yet.
   func writeTags() throws {
-    guard writtenChanges < changes.count else { return }
+    guard session.writtenChanges < session.changes.count else { return }
     _ = try tagLog()
-    let new = changes[writtenChanges...]
+    let new = session.changes[session.writtenChanges...]
     for change in new {
-      knownLog?.append(change)
-      if !change.isMember { leftTags.insert(change.tag) }
+      session.knownLog?.append(change)
+      if !change.isMember { session.leftTags.insert(change.tag) }
     }
-    writtenChanges = changes.count
+    session.writtenChanges = session.changes.count
     let row = try connection.statement("INSERT INTO tag_log (changes) VALUES (?1)")
     try row.bind(TagLog.encode(new), at: 1)
     try row.run()
@@ -118,14 +122,18 @@ extension WriteSession {
 
   /// Merges some changes into the parts when enough have gathered.
   func mergeTagsIfDue() throws {
-    if tagMerge == nil, try tagLog().isDue(limit: tagLogLimit) { try beginTagMerge() }
+    if session.tagMerge == nil, try tagLog().isDue(limit: session.tagLogLimit) {
+      try beginTagMerge()
+    }
     // A little faster than new changes arrive, so that the work is spread evenly.
-    try mergeTags(changes.count + changes.count / 4 + 64)
+    try mergeTags(session.changes.count + session.changes.count / 4 + 64)
   }
 
   /// Merges all changes if the log has any of the tag.
   func mergeTags(of tag: Int64) throws {
-    guard try tagLog().changes[tag] != nil || tagMerge?.log.changes[tag] != nil else { return }
+    guard try tagLog().changes[tag] != nil || session.tagMerge?.log.changes[tag] != nil else {
+      return
+    }
     try mergeTags(.max)
     try beginTagMerge()
     try mergeTags(.max)
@@ -134,28 +142,28 @@ extension WriteSession {
   private func beginTagMerge() throws {
     let log = try tagLog()
     guard !log.isEmpty else { return }
-    tagMerge = TagMerge(log, row: try first("SELECT MAX(id) FROM tag_log") ?? 0)
-    knownLog = TagLog()
+    session.tagMerge = TagMerge(log, row: try first("SELECT MAX(id) FROM tag_log") ?? 0)
+    session.knownLog = TagLog()
   }
 
   /// - Parameter limit: The maximum number of parts.
   private func mergeTags(_ limit: Int) throws {
     for _ in 0..<limit {
-      guard let (tag, number) = tagMerge?.rest.popLast() else { break }
+      guard let (tag, number) = session.tagMerge?.rest.popLast() else { break }
       var part = try part(number, of: tag) ?? TagPart()
-      for change in tagMerge?.log.changes[tag]?[number] ?? [] { part.apply(change) }
+      for change in session.tagMerge?.log.changes[tag]?[number] ?? [] { part.apply(change) }
       try write(part, number, of: tag)
     }
-    guard let merge = tagMerge, merge.rest.isEmpty else { return }
+    guard let merge = session.tagMerge, merge.rest.isEmpty else { return }
     try execute("DELETE FROM tag_log WHERE id <= ?1", merge.row)
-    tagMerge = nil
+    session.tagMerge = nil
   }
 
   /// Whether any registration has a tag.
   func isUsed(_ tag: Int64) throws -> Bool {
     let gone = Bitmap()
     // The last change of a registration counts, and one that has the tag is enough.
-    for log in [try tagLog(), tagMerge?.log] {
+    for log in [try tagLog(), session.tagMerge?.log] {
       for changes in (log?.changes[tag] ?? [:]).values {
         for change in changes.reversed() where !gone.contains(change.registration) {
           if change.isMember { return true }
@@ -198,9 +206,9 @@ extension WriteSession {
   }
 
   private func tagLog() throws -> TagLog {
-    if let knownLog { return knownLog }
+    if let known = session.knownLog { return known }
     let log = try TagLog.read(from: connection)
-    knownLog = log
+    session.knownLog = log
     return log
   }
 

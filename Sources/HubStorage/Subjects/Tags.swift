@@ -82,60 +82,32 @@ enum ImplicitTag: Hashable {
   }
 }
 
-extension WriteSession {
+/// Tags that devices gain and lose.
+struct TagWriter: WritingSubject {
+  let session: WriteSession
+
+  init(_ session: WriteSession) { self.session = session }
+
+  /// Maximum number of remembered tag numbers.
+  private static let tagLimit = 50_000
+
   /// The number of a tag, which gets a row if it has none.
   func tagNumber(_ key: TagKey) throws -> Int64 {
-    if let known = tagNumbers[key] { return known }
+    if let known = session.tagNumbers[key] { return known }
     let number = try connection.tagNumber(key) ?? insertTag(key)
-    if tagNumbers.count >= Self.tagLimit { tagNumbers = [:] }
-    tagNumbers[key] = number
+    if session.tagNumbers.count >= Self.tagLimit { session.tagNumbers = [:] }
+    session.tagNumbers[key] = number
     return number
   }
 
-  /// Forgets a tag whose row was deleted.
-  func forgetTag(_ key: TagKey) {
-    tagNumbers[key] = nil
-    if key.kind == .plain, let size = sizes.tags[key.hub] { sizes.tags[key.hub] = size - 1 }
-  }
-
-  /// Forgets the cached templates, because the row of one was deleted.
-  func forgetTemplate(of hub: Hub.ID) {
-    templates.forget()
-    if let size = sizes.templates[hub] { sizes.templates[hub] = size - 1 }
-  }
-
-  /// - Throws: ``StoreError/quota(_:limit:)`` when the hub has its maximum number of templates.
-  func makeRoomForTemplate(hub: Hub.ID) throws {
-    let size = try sizes.templates[hub] ?? count("template WHERE hub = ?1", hub)
-    guard size < vocabulary.templates || isRestoring else {
-      throw StoreError.quota("templates", limit: vocabulary.templates)
-    }
-    sizes.templates[hub] = size + 1
-  }
-
-  private func makeRoomForTag(hub: Hub.ID) throws {
-    let size =
-      try sizes.tags[hub]
-      ?? count("tag WHERE hub = ?1 AND kind = \(TagKey.Kind.plain.rawValue)", hub)
-    guard size < vocabulary.tags || isRestoring else {
-      throw StoreError.quota("tags", limit: vocabulary.tags)
-    }
-    sizes.tags[hub] = size + 1
-  }
-
-  /// - Parameter rows: Table and condition, a text of this file.
-  private func count(_ rows: String, _ hub: Hub.ID) throws -> Int {
-    let row = try connection.statement("SELECT COUNT(*) FROM " + rows, hub)
-    return try row.step() ? Int(row.integer(0)) : 0
-  }
-
   private func insertTag(_ key: TagKey) throws -> Int64 {
-    if key.kind == .plain { try makeRoomForTag(hub: key.hub) }
-    state.lastTag += 1
+    if key.kind == .plain { try VocabularyWriter(session).makeRoomForTag(hub: key.hub) }
+    session.state.lastTag += 1
     try connection.change(
-      "INSERT INTO tag (id, hub, kind, name) VALUES (?1, ?2, ?3, ?4)", state.lastTag, key.hub,
+      "INSERT INTO tag (id, hub, kind, name) VALUES (?1, ?2, ?3, ?4)", session.state.lastTag,
+      key.hub,
       key.kind.rawValue, key.name)
-    return state.lastTag
+    return session.state.lastTag
   }
 
   /// The tag of a template registration's name; `nil` for a native one. It is determined by the
@@ -147,10 +119,10 @@ extension WriteSession {
   }
 
   /// Adds a tag to a registration or removes it; repeating either is harmless. The row is written
-  /// at the end of the transaction, by ``writeTags()``.
+  /// at the end of the transaction, by ``TagMemberWriter/writeTags()``.
   func setTag(_ tag: Int64, of registration: RegistrationID, isMember: Bool) {
     guard let bit = UInt32(exactly: registration) else { return }
-    changes.append(TagChange(tag: tag, registration: bit, isMember: isMember))
+    session.changes.append(TagChange(tag: tag, registration: bit, isMember: isMember))
   }
 }
 

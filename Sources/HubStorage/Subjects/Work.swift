@@ -41,7 +41,7 @@ extension SQLiteHubStore {
 
   @discardableResult
   package func checkpoint(_ checkpoint: Checkpoint) async throws -> CheckpointAnswer {
-    try await write(as: checkpoint.label) { try $0.apply(checkpoint) }
+    try await write(as: checkpoint.label) { try CheckpointWriter($0).apply(checkpoint) }
   }
 
   package func directTargets(
@@ -181,11 +181,16 @@ extension SQLiteHubStore {
   }
 }
 
-extension WriteSession {
+/// The changes of a page of deliveries.
+struct CheckpointWriter: WritingSubject {
+  let session: WriteSession
+
+  init(_ session: WriteSession) { self.session = session }
+
   /// Writes the changes of a page of deliveries.
   /// - Throws: ``StoreError/noHub`` when the hub, and the notification with it, is gone.
   func apply(_ checkpoint: Checkpoint) throws -> CheckpointAnswer {
-    try requireHub(checkpoint.hub)
+    try session.requireHub(checkpoint.hub)
     let number: Int64
     let isAborted: Bool
     do {
@@ -200,21 +205,23 @@ extension WriteSession {
     try update(number, by: checkpoint)
     try add(checkpoint.counts, to: number)
     for (key, count) in checkpoint.counts {
-      tally.add(
+      session.tally.add(
         count, hub: checkpoint.hub, at: checkpoint.at.milliseconds, platform: key.platform.code,
         code: Int64(key.outcome.rawValue))
     }
-    try keepOutcomes(of: checkpoint, in: number)
+    try OutcomeWriter(session).keepOutcomes(of: checkpoint, in: number)
     try change(checkpoint, retriesOf: number)
-    try addFeedback(checkpoint, of: number)
+    try FeedbackWriter(session).addFeedback(checkpoint, of: number)
     try remember(checkpoint.environments)
     for dead in checkpoint.deadHandles {
-      try keepDevice(of: dead.registration, inFailuresOf: number)
+      try OutcomeWriter(session).keepDevice(of: dead.registration, inFailuresOf: number)
     }
     let at = checkpoint.at.milliseconds
-    for dead in checkpoint.deadHandles { try removeDead(dead, hub: checkpoint.hub, at: at) }
+    for dead in checkpoint.deadHandles {
+      try DeadHandleWriter(session).removeDead(dead, hub: checkpoint.hub, at: at)
+    }
     for replacement in checkpoint.replacedHandles {
-      try replace(replacement, hub: checkpoint.hub, at: at)
+      try DeadHandleWriter(session).replace(replacement, hub: checkpoint.hub, at: at)
     }
     return CheckpointAnswer(
       isAborted: isAborted, isFinished: checkpoint.state?.isFinal == true)

@@ -1,6 +1,20 @@
 import SQLDatabase
 
-extension WriteSession {
+/// The writes of a subject: a type for each, on the writing thread's session.
+protocol WritingSubject {
+  var session: WriteSession { get }
+}
+
+extension WriteSession: WritingSubject {
+  var session: WriteSession { self }
+}
+
+extension WritingSubject {
+  var connection: SQLiteConnection { session.connection }
+  var templates: TemplateTable { session.templates }
+  /// See ``WriteSession/revision``.
+  var revision: Int64 { session.revision }
+
   /// Runs a statement with a number.
   /// - Returns: The number of changed rows.
   @discardableResult

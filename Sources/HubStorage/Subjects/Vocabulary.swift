@@ -2,109 +2,74 @@ import HubCore
 import NotificationHubs
 import SQLDatabase
 
-/// Templates by number and numbers by template, for one connection and its thread.
-///
-/// Rows never change and numbers are never used twice, so cached values stay valid.
-final class TemplateTable {
-  private let connection: any SQLConnection
-  private var byNumber: [Int64: PushTemplate] = [:]
-  private var numbers: [Key: Int64] = [:]
-
-  private struct Key: Hashable {
-    let hub: Hub.ID
-    /// Without its tags.
-    let template: PushTemplate
-  }
-
-  /// Maximum number of remembered templates; apps have few.
-  private static let limit = 1_000
-
-  init(connection: any SQLConnection) { self.connection = connection }
-
-  func forget() {
-    byNumber = [:]
-    numbers = [:]
-  }
-
-  /// The template with a number, without tags.
-  func template(_ number: Int64) throws -> PushTemplate {
-    if let known = byNumber[number] { return known }
-    let row = try connection.statement("SELECT body, headers, expiry FROM template WHERE id = ?1")
-    try row.bind(number, at: 1)
-    guard try row.step() else { throw StoreError.corrupt("template \(number) is missing") }
-    var headers = ByteReader(row.bytes(1))
-    let template = PushTemplate(
-      body: row.text(0), headers: try headers.words(), expiry: row.optionalText(2))
-    if byNumber.count >= Self.limit { byNumber = [:] }
-    byNumber[number] = template
-    return template
-  }
-
-  /// The number of a template that has a row.
-  ///
-  /// - Parameter insert: Inserts a new row with the number that it is given.
-  func number(
-    of template: PushTemplate, hub: Hub.ID, insert: () throws -> Int64
-  ) throws -> Int64 {
-    var bare = template
-    bare.tags = []
-    let key = Key(hub: hub, template: bare)
-    if let known = numbers[key] { return known }
-    let number = try find(key) ?? self.insert(key, as: insert())
-    if numbers.count >= Self.limit { numbers = [:] }
-    numbers[key] = number
-    return number
-  }
-
-  private func find(_ key: Key) throws -> Int64? {
-    var candidates: [Int64] = []
-    do {
-      let row = try connection.statement(
-        "SELECT id FROM template WHERE hub = ?1 AND hash = ?2 ORDER BY id")
-      try row.bind(key.hub, at: 1)
-      try row.bind(Self.hash(key.template), at: 2)
-      while try row.step() { candidates.append(row.integer(0)) }
-    }
-    return try candidates.first { try template($0) == key.template }
-  }
-
-  private func insert(_ key: Key, as number: Int64) throws -> Int64 {
-    var headers = ByteWriter()
-    headers.write(key.template.headers)
-    try connection.change(
-      """
-      INSERT INTO template (id, hub, hash, body, headers, expiry)
-      VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-      """, number, key.hub, Self.hash(key.template), key.template.body, headers.bytes,
-      key.template.expiry)
-    return number
-  }
-
-  private static func hash(_ template: PushTemplate) -> Int64 {
-    var writer = ByteWriter()
-    writer.write(template.body)
-    writer.write(template.headers)
-    writer.write(template.expiry)
-    var hash = StableHash()
-    hash.combine(writer.bytes)
-    return hash.value
-  }
-}
-
 /// Maximum number of different tags and templates of a hub.
 struct VocabularyLimits: Hashable, Sendable {
   let tags: Int
   let templates: Int
 }
 
+/// The tags and templates of hubs: their limits, and the deletion of unused ones.
+///
 /// Names of tags and texts of templates are deleted with the last device that has them, because
 /// they may reveal who somebody was.
-extension WriteSession {
+struct VocabularyWriter: WritingSubject {
+  let session: WriteSession
+
+  init(_ session: WriteSession) { self.session = session }
+
   /// Maximum number of installations apart from their registrations that are read for one template;
   /// with more, the template is kept until a sweep or an erasure checks it.
   private static let apartLimit = 100
   /// Maximum number of rows that a sweep checks in one transaction.
   private static let sweepLimit = 1_000
+
+  /// The number of a template, which gets a row if it has none.
+  func templateNumber(_ template: PushTemplate, hub: Hub.ID) throws -> Int64 {
+    try templates.number(of: template, hub: hub) {
+      try makeRoomForTemplate(hub: hub)
+      session.state.lastTemplate += 1
+      return session.state.lastTemplate
+    }
+  }
+
+  /// Forgets a tag whose row was deleted.
+  func forgetTag(_ key: TagKey) {
+    session.tagNumbers[key] = nil
+    if key.kind == .plain, let size = session.sizes.tags[key.hub] {
+      session.sizes.tags[key.hub] = size - 1
+    }
+  }
+
+  /// Forgets the cached templates, because the row of one was deleted.
+  func forgetTemplate(of hub: Hub.ID) {
+    templates.forget()
+    if let size = session.sizes.templates[hub] { session.sizes.templates[hub] = size - 1 }
+  }
+
+  /// - Throws: ``StoreError/quota(_:limit:)`` when the hub has its maximum number of templates.
+  func makeRoomForTemplate(hub: Hub.ID) throws {
+    let size = try session.sizes.templates[hub] ?? count("template WHERE hub = ?1", hub)
+    guard size < session.vocabulary.templates || session.isRestoring else {
+      throw StoreError.quota("templates", limit: session.vocabulary.templates)
+    }
+    session.sizes.templates[hub] = size + 1
+  }
+
+  func makeRoomForTag(hub: Hub.ID) throws {
+    let size =
+      try session.sizes.tags[hub]
+      ?? count("tag WHERE hub = ?1 AND kind = \(TagKey.Kind.plain.rawValue)", hub)
+    guard size < session.vocabulary.tags || session.isRestoring else {
+      throw StoreError.quota("tags", limit: session.vocabulary.tags)
+    }
+    session.sizes.tags[hub] = size + 1
+  }
+
+  /// - Parameter rows: Table and condition, a text of this file.
+  private func count(_ rows: String, _ hub: Hub.ID) throws -> Int {
+    let row = try connection.statement("SELECT COUNT(*) FROM " + rows, hub)
+    return try row.step() ? Int(row.integer(0)) : 0
+  }
 
   /// Deletes tags and templates that the transaction has left unused.
   ///
@@ -112,15 +77,15 @@ extension WriteSession {
   /// - Returns: Number of deleted tags and templates.
   @discardableResult
   func clearUnused(isExact: Bool = false) throws -> (tags: Int, templates: Int) {
-    try writeTags()
+    try TagMemberWriter(session).writeTags()
     var cleared = (tags: 0, templates: 0)
-    for tag in leftTags where try clearTag(tag) == .plain { cleared.tags += 1 }
-    for template in leftTemplates
+    for tag in session.leftTags where try clearTag(tag) == .plain { cleared.tags += 1 }
+    for template in session.leftTemplates
     where try clearTemplate(template, limit: isExact ? .max : Self.apartLimit) {
       cleared.templates += 1
     }
-    leftTags = []
-    leftTemplates = []
+    session.leftTags = []
+    session.leftTemplates = []
     return cleared
   }
 
@@ -128,7 +93,7 @@ extension WriteSession {
   /// - Returns: The position at which to continue; `nil` at the end.
   func sweepUnused(after place: SweepPlace) throws -> SweepPlace? {
     // A tag from another unit of work in this transaction has no row there yet.
-    try writeTags()
+    try TagMemberWriter(session).writeTags()
     let numbers = try connection.numbers(
       "SELECT id FROM \(place.table) WHERE id > ?1 ORDER BY id LIMIT \(Self.sweepLimit)",
       place.number)
@@ -144,7 +109,7 @@ extension WriteSession {
 
   /// - Returns: The kind of the deleted tag; `nil` when it is kept.
   private func clearTag(_ number: Int64) throws -> TagKey.Kind? {
-    guard try !isUsed(number) else { return nil }
+    guard try !TagMemberWriter(session).isUsed(number) else { return nil }
     let key: TagKey
     do {
       let row = try connection.statement("SELECT hub, kind, name FROM tag WHERE id = ?1")
