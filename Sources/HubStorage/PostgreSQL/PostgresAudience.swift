@@ -308,7 +308,7 @@ struct PostgresTargets: PostgresSubject {
   }
 
   /// Finds the targets of a page whose handle a smaller number of the same audience was sent to;
-  /// see ``ReadSession/markDuplicates(in:suspects:audience:query:after:)`` for who counts.
+  /// see ``TargetReader/markDuplicates(in:suspects:audience:query:after:)`` for who counts.
   private func markDuplicates(
     in builder: inout PostgresPageBuilder, audience: PostgresAudience, scope: Scope,
     after: RegistrationID

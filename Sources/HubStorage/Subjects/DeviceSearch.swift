@@ -10,12 +10,18 @@ extension SQLiteHubStore {
     let coding = coding
     return try await read { session in
       guard try session.hasHub(hub) else { return FoundDevices() }
-      return try session.devices(filter, hub: hub, asOf: asOf, limit: limit, coding: coding)
+      return try DeviceReader(session).devices(
+        filter, hub: hub, asOf: asOf, limit: limit, coding: coding)
     }
   }
 }
 
-extension ReadSession {
+/// Devices that have a handle.
+struct DeviceReader: ReadingSubject {
+  let session: ReadSession
+
+  init(_ session: ReadSession) { self.session = session }
+
   /// Finds through the keys of handles: the registrations that have one, and the installations that
   /// they belong to or belonged to.
   fileprivate func devices(
@@ -57,7 +63,7 @@ extension ReadSession {
     var numbers: Set<RegistrationID> = []
     var installations: Set<Int64> = []
     var isCut = false
-    let keys = try deviceKeys()
+    let keys = try session.deviceKeys()
     let platforms = filter.platform.map { [$0] } ?? PushPlatform.allCases
     for platform in platforms {
       for handle in filter.handles {

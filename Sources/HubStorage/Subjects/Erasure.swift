@@ -5,7 +5,9 @@ import Wire
 
 extension SQLiteHubStore {
   package func eraseUser(_ userID: String, hub: Hub.ID) async throws -> UserErasure {
-    let notifications = try await read { try $0.notifications(onlyFor: userID, hub: hub) }
+    let notifications = try await read {
+      try ErasureReader($0).notifications(onlyFor: userID, hub: hub)
+    }
     return try await write { session in
       try session.requireHub(hub)
       return try ErasureWriter(session).erase(user: userID, notifications: notifications, hub: hub)
@@ -72,7 +74,12 @@ struct ErasureWriter: WritingSubject {
   }
 }
 
-extension ReadSession {
+/// Notifications that an erasure deletes.
+struct ErasureReader: ReadingSubject {
+  let session: ReadSession
+
+  init(_ session: ReadSession) { self.session = session }
+
   /// The numbers of notifications that can reach nobody but a user.
   func notifications(onlyFor userID: String, hub: Hub.ID) throws -> [Int64] {
     let own = try ownTags(ofUser: userID, hub: hub)
@@ -95,14 +102,14 @@ extension ReadSession {
     var tags: Set<Tag> = [.user(userID)]
     var registrations: Set<RegistrationID> = []
     var numbers: Set<Int64> = []
-    for installation in try deviceKeys().installations(ofUser: userID, hub: hub) {
+    for installation in try session.deviceKeys().installations(ofUser: userID, hub: hub) {
       tags.insert(.installation(installation.id))
       for row in try connection.registrationRows(of: installation.number) {
         registrations.insert(row.number)
         numbers.formUnion(row.tags)
       }
     }
-    for (number, members) in try members(of: Array(numbers)) {
+    for (number, members) in try AudienceReader(session).members(of: Array(numbers)) {
       guard members.count <= registrations.count,
         members.first(members.count).allSatisfy({ registrations.contains(Int64($0)) })
       else { continue }
@@ -115,7 +122,7 @@ extension ReadSession {
 
   private func handles(ofUser userID: String, hub: Hub.ID) throws -> Set<String> {
     var handles: Set<String> = []
-    for installation in try deviceKeys().installations(ofUser: userID, hub: hub) {
+    for installation in try session.deviceKeys().installations(ofUser: userID, hub: hub) {
       handles.formUnion(try connection.registrationRows(of: installation.number).map(\.handle))
     }
     return handles

@@ -53,7 +53,9 @@ extension SQLiteHubStore {
   package func installations(
     _ filter: InstallationFilter, hub: Hub.ID, after: InstallationPosition?, limit: Int
   ) async throws -> InstallationPage {
-    try await read { try $0.installations(filter, hub: hub, after: after, limit: limit) }
+    try await read {
+      try InstallationReader($0).installations(filter, hub: hub, after: after, limit: limit)
+    }
   }
 }
 
@@ -272,18 +274,23 @@ extension DeviceKeys {
   }
 }
 
-extension ReadSession {
+/// Lists of installations.
+struct InstallationReader: ReadingSubject {
+  let session: ReadSession
+
+  init(_ session: ReadSession) { self.session = session }
+
   /// The next installations that match a filter, in the order of their creation.
   func installations(
     _ filter: InstallationFilter, hub: Hub.ID, after: InstallationPosition?, limit: Int
   ) throws -> InstallationPage {
-    guard limit > 0, try hasHub(hub) else { return InstallationPage() }
+    guard limit > 0, try session.hasHub(hub) else { return InstallationPage() }
     var cursor = after ?? 0
     var page = InstallationPage()
     // One more than needed tells whether there are more.
-    let candidates = try candidates(filter, hub: hub, after: cursor, limit: stretch + 1)
+    let candidates = try candidates(filter, hub: hub, after: cursor, limit: session.stretch + 1)
     for (seen, position) in candidates.positions.enumerated() {
-      if page.isFull(limit) || seen == stretch {
+      if page.isFull(limit) || seen == session.stretch {
         page.next = cursor
         break
       }
@@ -303,7 +310,7 @@ extension ReadSession {
   }
 
   /// The candidates among which a list searches for matches of its filter.
-  struct InstallationCandidates {
+  struct Candidates {
     /// In rising order.
     let positions: [InstallationPosition]
     /// The number of the installation at a position; `nil` when it is listed at another one.
@@ -312,17 +319,18 @@ extension ReadSession {
 
   private func candidates(
     _ filter: InstallationFilter, hub: Hub.ID, after position: InstallationPosition, limit: Int
-  ) throws -> InstallationCandidates {
+  ) throws -> Candidates {
     if let user = filter.userID?.foldingCapitals {
-      let own = try deviceKeys().numbers(
+      let own = try session.deviceKeys().numbers(
         of: .user(hash: PreparedInstallation.hash(user), hub: hub))
-      return InstallationCandidates(
+      return Candidates(
         positions: Array(own.drop { $0 <= position }.prefix(limit)))
     }
     if let tag = filter.tag, ImplicitTag(folded: tag.folded) == nil {
-      return try candidates(carrying: tag, hub: hub, after: position, limit: limit)
+      return try TaggedInstallationReader(session).candidates(
+        carrying: tag, hub: hub, after: position, limit: limit)
     }
-    return InstallationCandidates(
+    return Candidates(
       positions: try connection.numbers(
         "SELECT id FROM installation WHERE hub = ?1 AND id > ?2 ORDER BY id LIMIT ?3", hub,
         position, Int64(limit)))

@@ -10,7 +10,8 @@ extension SQLiteHubStore {
   ) async throws -> OutcomePage {
     let coding = coding
     return try await read {
-      try $0.outcomes(of: id, hub: hub, filter, after: after, limit: limit, coding: coding)
+      try OutcomeReader($0).outcomes(
+        of: id, hub: hub, filter, after: after, limit: limit, coding: coding)
     }
   }
 
@@ -135,7 +136,12 @@ struct OutcomeWriter: WritingSubject {
   }
 }
 
-extension ReadSession {
+/// Kept outcomes of a notification.
+struct OutcomeReader: ReadingSubject {
+  let session: ReadSession
+
+  init(_ session: ReadSession) { self.session = session }
+
   /// Maximum number of rows read for one page.
   private static let outcomeStretch: Int64 = 20_000
 
@@ -206,7 +212,7 @@ extension ReadSession {
       "SELECT registration FROM notification_failure WHERE installation = ?1 AND notification = ?2",
       installation, notification)
     let hash = PreparedInstallation.hash(installation.foldingCapitals)
-    let found = try deviceKeys().installationRow(installation, idHash: hash, hub: hub)
+    let found = try session.deviceKeys().installationRow(installation, idHash: hash, hub: hub)
     let live = try found.map { try connection.registrationRows(of: $0.number).map(\.number) } ?? []
     return Set(kept + live).sorted()
   }

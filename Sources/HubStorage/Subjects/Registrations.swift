@@ -86,7 +86,7 @@ extension SQLiteHubStore {
     let coding = coding
     return try await read { session in
       guard try session.hasHub(hub) else { return RegistrationPage() }
-      return try session.registrations(
+      return try RegistrationListReader(session).registrations(
         query, hub: hub, asOf: asOf, after: after, limit: limit, coding: coding)
     }
   }
@@ -234,7 +234,11 @@ struct RegistrationWriter: WritingSubject {
 
 /// Lists of registrations, in the order of their numbers: rows of the hub's own pseudo-tags or of a
 /// tag, which are in that order, or the few registrations of one device or installation.
-extension ReadSession {
+struct RegistrationListReader: ReadingSubject {
+  let session: ReadSession
+
+  init(_ session: ReadSession) { self.session = session }
+
   /// A limit on memory, larger than any caller's page.
   private static let pageLimit = 10_000
 
@@ -275,14 +279,14 @@ extension ReadSession {
   }
 
   /// The source of a list's members.
-  struct RegistrationSource {
+  struct Source {
     /// The next candidates after a number, in rising order, at most `limit`; fewer at the end.
     let next: (_ after: RegistrationID, _ limit: Int) throws -> [RegistrationID]
     /// Whether a candidate is a member.
     var isMeant: (RegistrationDraft) -> Bool = { _ in true }
   }
 
-  private func source(of query: RegistrationQuery, hub: Hub.ID) throws -> RegistrationSource {
+  private func source(of query: RegistrationQuery, hub: Hub.ID) throws -> Source {
     switch query {
     case .all:
       let kinds = PushPlatform.allCases.map { AudienceQuery.Kind.native($0) } + [.template]
@@ -290,7 +294,7 @@ extension ReadSession {
       return try source(of: tags)
     case .tag(let tag):
       if let implicit = ImplicitTag(folded: tag.folded) {
-        let members: Bitmap = try members(of: implicit, hub: hub)
+        let members = try AudienceReader(session).members(of: implicit, hub: hub)
         return Self.source(members.first(members.count).map { Int64($0) })
       }
       guard let number = try connection.tagNumber(.plain(tag.folded, hub: hub)) else {
@@ -304,15 +308,15 @@ extension ReadSession {
     }
   }
 
-  private static func source(_ numbers: [RegistrationID]) -> RegistrationSource {
+  private static func source(_ numbers: [RegistrationID]) -> Source {
     let sorted = Set(numbers).sorted()
-    return RegistrationSource { after, limit in Array(sorted.drop { $0 <= after }.prefix(limit)) }
+    return Source { after, limit in Array(sorted.drop { $0 <= after }.prefix(limit)) }
   }
 
   /// The next members of some tags after a number, in rising order.
-  func source(of tags: [Int64]) throws -> RegistrationSource {
-    let log = try changes(of: tags)
-    return RegistrationSource { after, limit in
+  func source(of tags: [Int64]) throws -> Source {
+    let log = try AudienceReader(session).changes(of: tags)
+    return Source { after, limit in
       guard let first = UInt32(exactly: after + 1) else { return [] }
       let found = Bitmap()
       for tag in tags {
@@ -351,7 +355,7 @@ extension ReadSession {
     for platform in platforms {
       for handle in filter.handles {
         let hash = PreparedRegistration.hash(of: handle, platform: platform.code, hub: hub)
-        for row in try deviceKeys().registrations(withHandle: hash) {
+        for row in try session.deviceKeys().registrations(withHandle: hash) {
           numbers.append(row.number)
           if row.installation != 0 { installations.insert(row.installation) }
         }

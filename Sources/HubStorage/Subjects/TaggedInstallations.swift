@@ -2,23 +2,27 @@ import HubCore
 import NotificationHubs
 import SQLDatabase
 
-/// Lists installations that have a tag, without reading those that do not.
+/// Installations that have a tag, listed without reading those that do not.
 ///
 /// A tag's members are registrations. The list visits them in the order of their numbers, and an
 /// installation is listed at the first of its registrations with the tag. After them come the
 /// installations whose document names more than their registrations say, because a handle of theirs
 /// is dead.
-extension ReadSession {
+struct TaggedInstallationReader: ReadingSubject {
+  let session: ReadSession
+
+  init(_ session: ReadSession) { self.session = session }
+
   /// Positions from here on are those of installations listed apart from their registrations.
   private static let apart = InstallationPosition(UInt32.max) + 1
 
   func candidates(
     carrying tag: Tag, hub: Hub.ID, after position: InstallationPosition, limit: Int
-  ) throws -> InstallationCandidates {
+  ) throws -> InstallationReader.Candidates {
     let number = try connection.tagNumber(.plain(tag.folded, hub: hub))
     var positions: [InstallationPosition] = []
     if let number, position < Self.apart {
-      positions = try source(of: [number]).next(position, limit)
+      positions = try RegistrationListReader(session).source(of: [number]).next(position, limit)
     }
     positions += try connection.numbers(
       """
@@ -26,7 +30,7 @@ extension ReadSession {
       ORDER BY id LIMIT ?3
       """, hub, max(position - Self.apart, 0), Int64(limit - positions.count)
     ).map { Self.apart + $0 }
-    return InstallationCandidates(positions: positions) { [connection] position in
+    return InstallationReader.Candidates(positions: positions) { [connection] position in
       guard position < Self.apart else {
         let installation = position - Self.apart
         let isListed = try connection.firstMember(of: number, in: installation) != nil

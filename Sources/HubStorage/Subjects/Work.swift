@@ -48,7 +48,7 @@ extension SQLiteHubStore {
     of id: NotificationID, hub: Hub.ID, after: RegistrationID, limit: Int
   ) async throws -> TargetPage {
     try await read(as: .delivery()) { session in
-      guard let direct = try session.directSend(id, hub: hub), limit > 0 else {
+      guard let direct = try RetryReader(session).directSend(id, hub: hub), limit > 0 else {
         return TargetPage()
       }
       let row = try session.connection.statement(
@@ -115,7 +115,7 @@ extension SQLiteHubStore {
         WHERE retry.hub = ?3 AND platform = ?4 AND due <= ?1 AND ended_at IS NULL
         ORDER BY due LIMIT ?2
         """, now.milliseconds, Int64(max(0, limit)), lane.hub, lane.platform.code)
-      return try session.targets(of: try session.groups(row))
+      return try RetryReader(session).targets(of: try RetryReader(session).groups(row))
     }
   }
 
@@ -133,7 +133,7 @@ extension SQLiteHubStore {
         WHERE notification = ?1 AND retry.hub = ?3 AND platform = ?4 AND ended_at IS NULL
         ORDER BY registration LIMIT ?2
         """, number, Int64(max(0, limit)), lane.hub, lane.platform.code)
-      return try session.targets(of: try session.groups(row))
+      return try RetryReader(session).targets(of: try RetryReader(session).groups(row))
     }
   }
 
@@ -313,7 +313,12 @@ struct CheckpointWriter: WritingSubject {
   }
 }
 
-extension ReadSession {
+/// Targets of retries and of direct sends.
+struct RetryReader: ReadingSubject {
+  let session: ReadSession
+
+  init(_ session: ReadSession) { self.session = session }
+
   /// Retries of one notification, by its number.
   fileprivate struct Group {
     let id: NotificationID
@@ -343,7 +348,7 @@ extension ReadSession {
       let page =
         group.isDirect
         ? try directTargets(of: group.id, hub: group.hub, numbers: numbers)
-        : try page(of: numbers, isNative: nil)
+        : try TargetReader(session).page(of: numbers, isNative: nil)
       let live = Set(page.targets.map(\.registration) + page.unreadable.map(\.registration))
       return DueRetries(
         notification: group.id, hub: group.hub, page: page, attempts: group.attempts,

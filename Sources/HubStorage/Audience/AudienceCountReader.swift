@@ -8,14 +8,16 @@ extension SQLiteHubStore {
     of expression: TagExpression?, hub: Hub.ID, asOf: Date
   ) async throws -> AudienceCounts {
     var (counts, isComplete) = try await readFreely {
-      try $0.counts(of: expression, hub: hub, asOf: asOf)
+      try AudienceCountReader($0).counts(of: expression, hub: hub, asOf: asOf)
     }
     if isComplete { return counts }
     let query = AudienceQuery(hub: hub, kind: .template, expression: expression, asOf: asOf)
     var next: UInt32? = 0
     // Counts in slices, so that other reads get their turn.
     while let first = next {
-      let stretch = try await readFreely { try $0.templateCounts(query, from: first) }
+      let stretch = try await readFreely {
+        try AudienceCountReader($0).templateCounts(query, from: first)
+      }
       counts.templates.merge(stretch.counts, uniquingKeysWith: +)
       next = stretch.next
     }
@@ -53,13 +55,18 @@ private struct AudienceKinds {
   }
 }
 
-extension ReadSession {
+/// Counts of audiences by platform and template.
+struct AudienceCountReader: ReadingSubject {
+  let session: ReadSession
+
+  init(_ session: ReadSession) { self.session = session }
+
   /// - Returns: `isComplete` is false when templates remain to be counted from their rows.
   fileprivate func counts(
     of expression: TagExpression?, hub: Hub.ID, asOf: Date
   ) throws -> (counts: AudienceCounts, isComplete: Bool) {
     let kinds = try connection.reading { try self.kinds(of: expression, hub: hub, asOf: asOf) }
-    let counts = try withBitmaps(of: kinds.tags) { kinds.counts($0) }
+    let counts = try AudienceReader(session).withBitmaps(of: kinds.tags) { kinds.counts($0) }
     return (counts, kinds.names != nil)
   }
 
@@ -67,10 +74,10 @@ extension ReadSession {
     of expression: TagExpression?, hub: Hub.ID, asOf: Date
   ) throws -> AudienceKinds {
     var kinds = AudienceKinds()
-    guard try hasHub(hub) else { return kinds }
-    try noteCommit()
-    let term = try expression.map { try self.term($0, hub: hub) }
-    let expired = try expired(hub: hub, asOf: asOf.milliseconds)
+    guard try session.hasHub(hub) else { return kinds }
+    try AudienceReader(session).noteCommit()
+    let term = try expression.map { try AudienceReader(session).term($0, hub: hub) }
+    let expired = try AudienceReader(session).expired(hub: hub, asOf: asOf.milliseconds)
     for platform in PushPlatform.allCases {
       guard let tag = try connection.tagNumber(.everyone(.native(platform), hub: hub)) else {
         continue
@@ -88,9 +95,9 @@ extension ReadSession {
   private func names(hub: Hub.ID) throws -> [TemplateKey: Int64]? {
     let rows = try connection.rows(
       "SELECT id, name FROM tag WHERE hub = ?1 AND kind = ?2 LIMIT ?3", hub,
-      TagKey.Kind.namedTemplate.rawValue, Int64(countedNames + 1)
+      TagKey.Kind.namedTemplate.rawValue, Int64(session.countedNames + 1)
     ) { (number: $0.integer(0), name: $0.text(1)) }
-    guard rows.count <= countedNames else { return nil }
+    guard rows.count <= session.countedNames else { return nil }
     var names: [TemplateKey: Int64] = [:]
     for row in rows {
       guard let key = TemplateKey(tagName: row.name) else { continue }
@@ -107,10 +114,10 @@ extension ReadSession {
   fileprivate func templateCounts(
     _ query: AudienceQuery, from first: UInt32
   ) throws -> (counts: [TemplateKey: Int], next: UInt32?) {
-    guard let audience = try audience(query, withExpired: true) else {
+    guard let audience = try AudienceReader(session).audience(query, withExpired: true) else {
       return ([:], nil)
     }
-    let numbers = try withBitmaps(of: audience.tags) {
+    let numbers = try AudienceReader(session).withBitmaps(of: audience.tags) {
       audience.members(from: first, limit: Self.countStretch, $0)
     }
     let counts = try connection.reading {

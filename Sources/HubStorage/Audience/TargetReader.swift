@@ -7,35 +7,42 @@ extension SQLiteHubStore {
     _ query: AudienceQuery, after: RegistrationID, limit: Int
   ) async throws -> TargetPage {
     try await readFreely(as: .delivery(of: query.hub)) {
-      try $0.targets(query, after: after, limit: limit)
+      try TargetReader($0).targets(query, after: after, limit: limit)
     }
   }
 
   package func count(_ query: AudienceQuery) async throws -> Int {
-    try await readFreely { try $0.count(query) }
+    try await readFreely { try TargetReader($0).count(query) }
   }
 
   package func sample(_ query: AudienceQuery, limit: Int) async throws -> TargetPage {
-    try await readFreely { try $0.sample(query, limit: limit) }
+    try await readFreely { try TargetReader($0).sample(query, limit: limit) }
   }
 }
 
-extension ReadSession {
+/// Pages of an audience's targets.
+struct TargetReader: ReadingSubject {
+  let session: ReadSession
+
+  init(_ session: ReadSession) { self.session = session }
+
   /// A limit on memory, larger than any caller's page.
   private static let pageLimit = 100_000
   /// Maximum number of pages without a target that one call skips.
   private static let emptyPageLimit = 50
 
   func count(_ query: AudienceQuery) throws -> Int {
-    guard let audience = try audience(query, withExpired: true) else { return 0 }
-    return try withBitmaps(of: audience.tags) { audience.count($0) }
+    guard let audience = try AudienceReader(session).audience(query, withExpired: true) else {
+      return 0
+    }
+    return try AudienceReader(session).withBitmaps(of: audience.tags) { audience.count($0) }
   }
 
   func targets(
     _ query: AudienceQuery, after: RegistrationID, limit: Int
   ) throws -> TargetPage {
     guard limit > 0, after < Int64(UInt32.max),
-      let audience = try audience(query, withExpired: false)
+      let audience = try AudienceReader(session).audience(query, withExpired: false)
     else { return TargetPage() }
     let limit = min(limit, Self.pageLimit)
     var page = try nextPage(query, audience, after: after, limit: limit)
@@ -68,11 +75,14 @@ extension ReadSession {
   }
 
   func sample(_ query: AudienceQuery, limit: Int) throws -> TargetPage {
-    guard limit > 0, let audience = try audience(query, withExpired: true) else {
+    guard limit > 0, let audience = try AudienceReader(session).audience(query, withExpired: true)
+    else {
       return TargetPage()
     }
     let limit = min(limit, Self.pageLimit)
-    let drawn = try withBitmaps(of: audience.tags) { audience.sample(limit, $0) }
+    let drawn = try AudienceReader(session).withBitmaps(of: audience.tags) {
+      audience.sample(limit, $0)
+    }
     return try connection.reading {
       try page(of: drawn.map { Int64($0) }, isNative: query.kind != .template)
     }
@@ -84,7 +94,8 @@ extension ReadSession {
   ) throws -> (found: [UInt32], suspects: Set<UInt32>) {
     var tags = audience.tags
     if let shared = audience.sharedHandles { tags.insert(shared) }
-    return try withBitmaps(of: tags) { bitmaps -> (found: [UInt32], suspects: Set<UInt32>) in
+    return try AudienceReader(session).withBitmaps(of: tags) {
+      bitmaps -> (found: [UInt32], suspects: Set<UInt32>) in
       let found = audience.members(from: first, limit: limit, bitmaps)
       guard let holders = audience.sharedHandles.flatMap({ bitmaps[$0] }), !holders.isEmpty else {
         return (found, [])
@@ -136,7 +147,7 @@ extension ReadSession {
 }
 
 extension Statement {
-  /// Whether a row belongs to a page; see ``ReadSession/page(of:isNative:asOf:)``.
+  /// Whether a row belongs to a page; see ``page(of:isNative:asOf:)``.
   fileprivate borrowing func isWanted(isNative: Bool?, asOf now: Int64?) -> Bool {
     if let isNative, isNative != isNull(3) { return false }
     guard let now, !isNull(6) else { return true }
@@ -234,7 +245,7 @@ struct FCMInstallation {
   }
 }
 
-extension ReadSession {
+extension TargetReader {
   /// Finds the targets of a page whose handle a smaller number of the same audience was sent to, or
   /// whose ``FCMInstallation`` is sent to through another.
   ///
@@ -274,7 +285,7 @@ extension ReadSession {
         of: handle, like: target.registration, upTo: isInstallation ? .max : after,
         writtenBy: version ?? .max, asOf: query.asOf.milliseconds)
       guard !holders.isEmpty else { continue }
-      holders = try withBitmaps(of: audience.tags) { bitmaps in
+      holders = try AudienceReader(session).withBitmaps(of: audience.tags) { bitmaps in
         holders.filter { audience.contains($0.bit, bitmaps) }
       }
       guard isInstallation else {
@@ -323,7 +334,7 @@ extension ReadSession {
     try row.bind(now, at: 2)
     try row.bind(version, at: 3)
     var holders: [Holder] = []
-    for number in try deviceKeys().numbers(of: .handle(hash: hash)) where number <= last {
+    for number in try session.deviceKeys().numbers(of: .handle(hash: hash)) where number <= last {
       guard let bit = UInt32(exactly: number) else { continue }
       try row.bind(number, at: 1)
       if try row.step(), row.hasHandle(handle, column: 0) {

@@ -3,7 +3,12 @@ import NotificationHubs
 import SQLDatabase
 import Wire
 
-extension ReadSession {
+/// Members of tags and of expressions.
+struct AudienceReader: ReadingSubject {
+  let session: ReadSession
+
+  init(_ session: ReadSession) { self.session = session }
+
   /// Looks up everything that a query needs; `nil` when nobody can match.
   ///
   /// - Parameter withExpired: Whether expired registrations are returned as a set. Callers that
@@ -13,7 +18,7 @@ extension ReadSession {
   }
 
   private func lookUp(_ query: AudienceQuery, withExpired: Bool) throws -> Audience? {
-    guard try hasHub(query.hub) else { return nil }
+    guard try session.hasHub(query.hub) else { return nil }
     try noteCommit()
     guard let kind = try connection.tagNumber(.everyone(query.kind, hub: query.hub)) else {
       return nil
@@ -31,7 +36,7 @@ extension ReadSession {
   /// Drops the bitmaps in memory when another process has written since.
   func noteCommit() throws {
     let state = try StoreState.read(from: connection)
-    index.noteCommit(state.commitNumber, by: state.writer)
+    session.index.noteCommit(state.commitNumber, by: state.writer)
   }
 
   func term(_ expression: TagExpression, hub: Hub.ID) throws -> AudienceTerm {
@@ -67,9 +72,11 @@ extension ReadSession {
     switch tag {
     case .installation(let id):
       let hash = PreparedInstallation.hash(id.foldingCapitals)
-      return try deviceKeys().installationRow(id, idHash: hash, hub: hub).map { [$0.number] } ?? []
+      return try session.deviceKeys().installationRow(id, idHash: hash, hub: hub).map {
+        [$0.number]
+      } ?? []
     case .user(let id):
-      return try deviceKeys().installations(ofUser: id, hub: hub).map(\.number)
+      return try session.deviceKeys().installations(ofUser: id, hub: hub).map(\.number)
     case .unknown:
       return []
     }
@@ -100,19 +107,19 @@ extension ReadSession {
     // commit has evicted in between what was loaded here.
     for _ in 0..<100 {
       var missing: [Int64] = []
-      if let value = index.withBitmaps(of: tags, missing: &missing, body) { return value }
+      if let value = session.index.withBitmaps(of: tags, missing: &missing, body) { return value }
       try load(missing)
     }
     throw StoreError.locked
   }
 
   private func load(_ tags: [Int64]) throws {
-    let loads = tags.map { index.beginLoad(of: $0) }
+    let loads = tags.map { session.index.beginLoad(of: $0) }
     do {
       let bitmaps = try connection.reading { try members(of: tags) }
-      for (tag, load) in zip(tags, loads) { index.finish(load, with: bitmaps[tag]) }
+      for (tag, load) in zip(tags, loads) { session.index.finish(load, with: bitmaps[tag]) }
     } catch {
-      for load in loads { index.finish(load, with: nil) }
+      for load in loads { session.index.finish(load, with: nil) }
       throw error
     }
   }
