@@ -185,7 +185,7 @@ struct DeviceKeyTests {
       for number in 0..<6 {
         await #expect(throws: Refusal.self) {
           try await store.write { session in
-            _ = try session.deleteInstallation(
+            _ = try InstallationWriter(session).deleteInstallation(
               "i-\(number)", idHash: PreparedInstallation.hash("i-\(number)"), hub: hub)
             throw Refusal()
           }
