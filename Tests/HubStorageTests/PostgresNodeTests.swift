@@ -366,7 +366,8 @@ struct PostgresNodeTests {
     async let erasure: Void = eraser.write { session in
       try session.lockHub(hub)
       let numbers = try notifications.compactMap {
-        try session.connection.notificationNumber(NotificationID(rawValue: $0), hub: hub)
+        try NotificationTable(session.connection).notificationNumber(
+          NotificationID(rawValue: $0), hub: hub)
       }
       _ = try PostgresErasure(session).erase(notifications: numbers)
       let devices = try PostgresTargets(session).installations(ofUser: "bob", hub: hub)

@@ -94,7 +94,7 @@ struct DatabaseEnd: MoveEnd {
 
   func look(_ source: String) async throws {
     try await store.read { session in
-      _ = try session.connection.unfinishedMove(from: source, Self.tables)
+      _ = try MoveTable(session.connection).unfinishedMove(from: source, Self.tables)
     }
   }
 
@@ -107,12 +107,14 @@ struct DatabaseEnd: MoveEnd {
         try session.first("SELECT pg_current_xact_id()::text::int8") ?? .max
       }
     }
-    return try await store.write { try $0.connection.beginMove(from: source, Self.tables) }
+    return try await store.write {
+      try MoveTable($0.connection).beginMove(from: source, Self.tables)
+    }
   }
 
   func write(_ rows: [MovedRow], of table: MovedTable, _ state: MoveState) async throws {
     try await store.write { session in
-      try session.connection.note(state)
+      try MoveTable(session.connection).note(state)
       try session.connection.pipelined {
         if let write = table.database.write { return try write(session, rows) }
         try table.database.insert(rows, table.columns, on: session.connection)
@@ -122,7 +124,7 @@ struct DatabaseEnd: MoveEnd {
 
   func derive(_ numbers: MoveNumbers, _ state: MoveState, marks: Int) async throws {
     try await store.write { session in
-      try session.connection.note(state)
+      try MoveTable(session.connection).note(state)
       for (sequence, table, number) in [
         ("hub_id_seq", "hub", numbers.hub),
         ("notification_id_seq", "notification", numbers.notification),
@@ -161,7 +163,7 @@ struct DatabaseEnd: MoveEnd {
       for table in Set(Self.tables).sorted() {
         try session.connection.execute("ANALYZE \(table)")
       }
-      try session.connection.endMove(state)
+      try MoveTable(session.connection).endMove(state)
     }
   }
 }
@@ -189,7 +191,8 @@ extension PostgresSession {
       """
     ) { (number: $0.integer(0), part: $0.integer(1), position: $0.integer(2)) }
     for part in parts {
-      let records = try connection.notifications(where: "id = ?1", part.number, nil)
+      let records = try NotificationTable(connection).notifications(
+        where: "id = ?1", part.number, nil)
       guard let record = records.first else { continue }
       var query = record.audience
       query.part = Int(part.part)

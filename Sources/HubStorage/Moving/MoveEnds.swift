@@ -123,17 +123,17 @@ struct FileEnd: MoveEnd {
 
   func look(_ source: String) async throws {
     try await store.read { session in
-      _ = try session.connection.unfinishedMove(from: source, Self.tables)
+      _ = try MoveTable(session.connection).unfinishedMove(from: source, Self.tables)
     }
   }
 
   func begin(_ source: String, marks: Int) async throws -> MoveState {
-    try await store.write { try $0.connection.beginMove(from: source, Self.tables) }
+    try await store.write { try MoveTable($0.connection).beginMove(from: source, Self.tables) }
   }
 
   func write(_ rows: [MovedRow], of table: MovedTable, _ state: MoveState) async throws {
     try await store.write { session in
-      try session.connection.note(state)
+      try MoveTable(session.connection).note(state)
       // Existing devices may be restored, whatever the limits are.
       session.isRestoring = true
       defer { session.isRestoring = false }
@@ -145,7 +145,7 @@ struct FileEnd: MoveEnd {
 
   func derive(_ numbers: MoveNumbers, _ state: MoveState, marks: Int) async throws {
     try await store.write { session in
-      try session.connection.note(state)
+      try MoveTable(session.connection).note(state)
       session.state.lastHub = max(session.state.lastHub, numbers.hub)
       session.state.lastInstallation = max(session.state.lastInstallation, numbers.installation)
       session.state.lastRegistration = max(session.state.lastRegistration, numbers.registration)
@@ -163,7 +163,7 @@ struct FileEnd: MoveEnd {
   }
 
   func end(_ state: MoveState) async throws {
-    try await store.write { try $0.connection.endMove(state) }
+    try await store.write { try MoveTable($0.connection).endMove(state) }
   }
 }
 

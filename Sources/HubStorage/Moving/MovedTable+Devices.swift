@@ -60,7 +60,7 @@ extension MovedTable {
         try finish?(&row, session, reading)
         var numbers = ByteReader(row["tags"].bytes ?? [])
         let tags = try (0..<(try numbers.count())).compactMap { _ in
-          try session.connection.plainTag(try numbers.signedNumber())
+          try MovedDeviceReader(session).plainTag(try numbers.signedNumber())
         }
         row["tags"] = .bytes(tags.movedBytes)
         row["written"] = .integer(reading.rank(ofCommit: row["written"].integer ?? 0))
@@ -176,10 +176,15 @@ extension MovedRow {
   }
 }
 
-extension SQLConnection {
+/// Tags of devices that are moved.
+struct MovedDeviceReader: ReadingSubject {
+  let session: ReadSession
+
+  init(_ session: ReadSession) { self.session = session }
+
   /// The name of a tag that clients gave; `nil` for an internal one, or a deleted one.
   fileprivate func plainTag(_ number: Int64) throws -> String? {
-    let row = try statement("SELECT name FROM tag WHERE id = ?1 AND kind = 0")
+    let row = try connection.statement("SELECT name FROM tag WHERE id = ?1 AND kind = 0")
     try row.bind(number, at: 1)
     return try row.step() ? row.text(0) : nil
   }

@@ -13,7 +13,7 @@ extension PostgresHubStore {
 
   package func unfinishedNotifications() async throws -> FoundNotifications {
     try await read(as: .delivery()) { session in
-      try session.connection.findNotifications(
+      try NotificationTable(session.connection).findNotifications(
         where: "ended_at IS NULL AND state <> 'Scheduled'", nil, nil)
     }
   }
@@ -27,8 +27,8 @@ extension PostgresHubStore {
       // A lost claim is found by its number: a commit mark would cost a row for each poll for work.
       return try await write(as: .delivery(), ifUnclear: .refuse) { session in
         try PostgresClaims(session).claim(claim, limit: limit, afterLosing: lost, at: node)
-        var found = try session.connection.parts(of: claim, at: node)
-        try session.connection.date(&found, steady)
+        var found = try PostgresClaims(session).parts(of: claim, at: node)
+        try PostgresClaims(session).date(&found, steady)
         return found
       }
     } catch {
@@ -43,7 +43,7 @@ extension PostgresHubStore {
   ) async throws -> UnclaimedWork {
     let node = heart?.id ?? 0
     let steady = moment.addingTimeInterval(clock.steady().timeIntervalSince(clock.now()))
-    let (ids, parts) = Self.arrays(of: known)
+    let (ids, parts) = PostgresClaims.arrays(of: known)
     let isDue = """
       n.ended_at IS NULL AND n.state <> 'Scheduled'
         AND COALESCE(n.steady_release <= ?2, \(NotificationRecord.release) <= ?1)
@@ -52,8 +52,8 @@ extension PostgresHubStore {
     let isClaimed = """
       EXISTS (SELECT 1 FROM work w JOIN node ON node.id = w.owner
         WHERE w.notification = n.id AND w.is_done = 0 AND w.epoch > 0
-          AND (w.owner <> ?3 OR \(Self.isKnown("w", ids: "?4", parts: "?5")))
-          AND \(PostgresConnection.isAlive("node")))
+          AND (w.owner <> ?3 OR \(PostgresClaims.isKnown("w", ids: "?4", parts: "?5")))
+          AND \(NodeTable.isAlive("node")))
       """
     return try await readFreely { session in
       let row = try session.connection.statement(
@@ -64,43 +64,18 @@ extension PostgresHubStore {
             AND NOT \(isClaimed))
           + (SELECT COUNT(*) FROM notification WHERE state = 'Scheduled' AND due_at <= ?1),
         (SELECT COUNT(*) FROM notification n JOIN work w ON w.notification = n.id
-          WHERE \(isDue) AND \(Self.isForgotten("w", by: "?3", ids: "?4", parts: "?5")))
+          WHERE \(isDue) AND \(PostgresClaims.isForgotten("w", by: "?3", ids: "?4", parts: "?5")))
         """, moment.milliseconds, steady.milliseconds, node, ids, parts)
       guard try row.step() else { return UnclaimedWork(count: 0) }
       return UnclaimedWork(count: Int(row.integer(0)), isForgotten: row.integer(1) > 0)
     }
   }
 
-  /// Ids of notifications, and a part of each.
-  private static func arrays(of known: Set<WorkID>) -> (ids: [UInt8], parts: [UInt8]) {
-    let known = Array(known)
-    return (
-      PostgresArray.text(known.map(\.notification.rawValue)),
-      PostgresArray.int8(known.map { Int64($0.part) })
-    )
-  }
-
-  /// True for parts of a notification `n` that are among those of ``arrays(of:)``.
-  private static func isKnown(_ work: String, ids: String, parts: String) -> String {
-    """
-    EXISTS (SELECT 1 FROM unnest(\(ids)::text[], \(parts)::int8[]) AS known(id, part)
-      WHERE known.id = n.public_id AND known.part = \(work).part)
-    """
-  }
-
-  /// True for parts of a notification `n` that a node has claimed and that are not known.
-  private static func isForgotten(
-    _ work: String, by node: String, ids: String, parts: String
-  ) -> String {
-    """
-    \(work).owner = \(node) AND \(work).epoch > 0 AND \(work).is_done = 0
-      AND NOT \(isKnown(work, ids: ids, parts: parts))
-    """
-  }
-
   package func releaseWork() async throws {
     guard let node = heart?.id else { return }
-    try await write(as: .delivery(), ifUnclear: .again) { try $0.connection.release(node) }
+    try await write(as: .delivery(), ifUnclear: .again) {
+      try NodeTable($0.connection).release(node)
+    }
   }
 
   package func releaseWork(
@@ -119,13 +94,13 @@ extension PostgresHubStore {
 
   package func releaseWork(beside known: Set<WorkID>) async throws {
     guard let node = heart?.id else { return }
-    let (ids, parts) = Self.arrays(of: known)
+    let (ids, parts) = PostgresClaims.arrays(of: known)
     try await write(as: .delivery(), ifUnclear: .again) { session in
       _ = try session.execute(
         """
         UPDATE work SET owner = NULL FROM notification n
         WHERE n.ended_at IS NULL AND work.notification = n.id
-          AND \(Self.isForgotten("work", by: "?1", ids: "?2", parts: "?3"))
+          AND \(PostgresClaims.isForgotten("work", by: "?1", ids: "?2", parts: "?3"))
         """, node, ids, parts)
     }
   }
@@ -260,7 +235,7 @@ struct PostgresClaims: PostgresSubject {
       (\(work).owner IS NULL OR (\(work).owner = ?1 AND (\(work).epoch = 0
           OR \(work).claim = ANY(?4::int8[])))
         OR NOT EXISTS (SELECT 1 FROM node WHERE node.id = \(work).owner
-          AND \(PostgresConnection.isAlive("node"))))
+          AND \(NodeTable.isAlive("node"))))
       """
     }
     try execute(
@@ -276,7 +251,7 @@ struct PostgresClaims: PostgresSubject {
         ) AS free
         WHERE n.ended_at IS NULL AND n.state <> 'Scheduled'
           AND EXISTS (SELECT 1 FROM node WHERE node.id = ?1
-            AND \(PostgresConnection.isAlive("node")))
+            AND \(NodeTable.isAlive("node")))
         ORDER BY n.id LIMIT ?2
       ), taken AS (
         SELECT w.notification, w.part FROM work w
@@ -286,6 +261,33 @@ struct PostgresClaims: PostgresSubject {
       UPDATE work SET owner = ?1, epoch = epoch + 1, claim = ?3 FROM taken
       WHERE work.notification = taken.notification AND work.part = taken.part
       """, node, Int64(limit), claim, PostgresArray.int8(lost))
+  }
+
+  /// Ids of notifications, and a part of each.
+  fileprivate static func arrays(of known: Set<WorkID>) -> (ids: [UInt8], parts: [UInt8]) {
+    let known = Array(known)
+    return (
+      PostgresArray.text(known.map(\.notification.rawValue)),
+      PostgresArray.int8(known.map { Int64($0.part) })
+    )
+  }
+
+  /// True for parts of a notification `n` that are among those of ``arrays(of:)``.
+  fileprivate static func isKnown(_ work: String, ids: String, parts: String) -> String {
+    """
+    EXISTS (SELECT 1 FROM unnest(\(ids)::text[], \(parts)::int8[]) AS known(id, part)
+      WHERE known.id = n.public_id AND known.part = \(work).part)
+    """
+  }
+
+  /// True for parts of a notification `n` that a node has claimed and that are not known.
+  fileprivate static func isForgotten(
+    _ work: String, by node: String, ids: String, parts: String
+  ) -> String {
+    """
+    \(work).owner = \(node) AND \(work).epoch > 0 AND \(work).is_done = 0
+      AND NOT \(isKnown(work, ids: ids, parts: parts))
+    """
   }
 
   /// Retries with their work and notification, as `r`, `w` and `n`.
@@ -365,16 +367,14 @@ struct PostgresClaims: PostgresSubject {
     while try row.step() { page.append(row, platform: try PushPlatform(code: row.integer(3))) }
     return page
   }
-}
 
-extension SQLConnection {
   /// Sets the release time of notifications accepted by a node that did not know the time: they
   /// count from their first claim.
   fileprivate func date(_ found: inout FoundNotifications, _ steady: Date) throws {
     let unknown = NotificationRecord.unknownRelease
     for index in found.records.indices where found.records[index].steadyRelease == unknown {
       let record = found.records[index]
-      try change(
+      try connection.change(
         """
         UPDATE notification SET steady_release = ?3
         WHERE hub = ?1 AND public_id = ?2 AND steady_release = ?4
@@ -385,7 +385,7 @@ extension SQLConnection {
 
   /// The parts taken by a claim: a record for each, the oldest notification first.
   fileprivate func parts(of claim: Int64, at node: Int64) throws -> FoundNotifications {
-    let row = try statement(
+    let row = try connection.statement(
       """
       SELECT \(NotificationRecord.readColumns), part, epoch, steady_release FROM notification_part
       WHERE owner = ?1 AND claim = ?2 ORDER BY id, part
@@ -394,7 +394,7 @@ extension SQLConnection {
     while try row.step() {
       do {
         let part = Int(row.integer(21))
-        var record = try record(row, part: part)
+        var record = try NotificationTable(connection).record(row, part: part)
         record.lease = WorkLease(part: part, epoch: row.integer(22))
         record.steadyRelease = row.optionalInteger(23).map(Date.init(milliseconds:))
         found.records.append(record)

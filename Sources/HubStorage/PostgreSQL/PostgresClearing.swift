@@ -180,7 +180,7 @@ struct PostgresClearing: PostgresSubject {
       return false
     }
     var budget = deletionBudget
-    _ = try connection.deleteNotification(number, budget: &budget)
+    _ = try NotificationTable(connection).deleteNotification(number, budget: &budget)
     return true
   }
 }

@@ -22,7 +22,7 @@ extension PostgresSession: SubjectReading, SubjectWriting {
   func nodes(lacking key: String) throws -> [String] {
     try connection.rows(
       """
-      SELECT name, address FROM node WHERE \(PostgresConnection.isAlive("node"))
+      SELECT name, address FROM node WHERE \(NodeTable.isAlive("node"))
         AND position(?1 IN keys) = 0 ORDER BY id
       """, key
     ) { $0.text(0) + ($0.text(1).isEmpty ? "" : " (\($0.text(1)))") }
@@ -221,7 +221,7 @@ extension PostgresSession {
       SELECT (SELECT COUNT(DISTINCT i.inhrelid) + COUNT(x.indexrelid) FROM pg_inherits i
           LEFT JOIN pg_index x ON x.indrelid = i.inhrelid
           WHERE i.inhparent = 'registration'::regclass),
-        (SELECT COUNT(*) FROM node n WHERE \(PostgresConnection.isAlive("n"))),
+        (SELECT COUNT(*) FROM node n WHERE \(NodeTable.isAlive("n"))),
         current_setting('max_locks_per_transaction')::int8,
         current_setting('max_connections')::int8 + current_setting('max_prepared_transactions')::int8
       """)

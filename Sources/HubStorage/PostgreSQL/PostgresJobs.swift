@@ -24,7 +24,7 @@ extension PostgresHubStore {
         "SELECT owner FROM job WHERE hub = ?1 AND public_id = ?2 FOR UPDATE", job.hub, job.id)
       guard try row.step() else { return }
       if let owner = row.optionalInteger(0), owner != node { throw StoreError.leaseLost }
-      try session.sql.update(job)
+      try session.update(job)
     }
   }
 
@@ -40,7 +40,7 @@ extension PostgresHubStore {
         UPDATE job SET owner = ?1 WHERE ended_at IS NULL AND (hub, public_id) IN (
           SELECT hub, public_id FROM job WHERE ended_at IS NULL AND (owner IS NULL OR NOT EXISTS (
             SELECT 1 FROM node WHERE node.id = job.owner
-              AND \(PostgresConnection.isAlive("node"))))
+              AND \(NodeTable.isAlive("node"))))
           FOR UPDATE SKIP LOCKED)
         """, node)
       return try session.jobs(

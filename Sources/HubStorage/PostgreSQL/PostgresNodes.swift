@@ -115,7 +115,7 @@ final class NodeHeart: Sendable {
       if let newer { throw StoreError.newerSchema(found: newer, known: version) }
       // A node that joins while the master key is replaced is either seen by the process that
       // replaces it, or sees the new one.
-      let beat = try session.connection.beat(node, keys: session.sealing.keys(), clock) {
+      let beat = try NodeTable(session.connection).beat(node, keys: session.sealing.keys(), clock) {
         _ = try session.sealingKey(session.sql.dialect.sharingRows)
       }
       if let step = self?.state.withLock({ $0.lease.step(in: beat.reading, as: beat.id) }) {
@@ -129,7 +129,7 @@ final class NodeHeart: Sendable {
     let dead = state.withLock {
       $0.lease.heard(as: beat.id, asked: asked, beat.reading, beside: beat.peers)
     }
-    if !dead.isEmpty { try await perform { try $0.connection.note(dead: dead) } }
+    if !dead.isEmpty { try await perform { try NodeTable($0.connection).note(dead: dead) } }
   }
 
   private func perform<Value: Sendable>(
@@ -147,7 +147,7 @@ final class NodeHeart: Sendable {
     }
     beating.withLock { $0 }?.cancel()
     _ = try? await perform { session in
-      try session.connection.release(id)
+      try NodeTable(session.connection).release(id)
       try session.connection.change("DELETE FROM node WHERE id = ?1", id)
     }
     await beats.close()
@@ -210,7 +210,12 @@ final class NodeHeart: Sendable {
   func setAddress(_ address: String) { state.withLock { $0.node.address = address } }
 }
 
-extension SQLConnection {
+/// The processes that work on a database.
+struct NodeTable {
+  let connection: PostgresConnection
+
+  init(_ connection: PostgresConnection) { self.connection = connection }
+
   /// True for the row of a node with this alias that no other has declared dead.
   static func isAlive(_ node: String) -> String { "\(node).is_dead = 0" }
 
@@ -226,7 +231,8 @@ extension SQLConnection {
     let id = try renew(node, keys: keys) ?? join(node, keys: keys, mayJoin)
     let peers = try peers().filter { $0.id != id }
     let before = clock.steady()
-    let row = try statement("SELECT \(Self.databaseTime), clock_steps FROM store_state")
+    let row = try connection.statement(
+      "SELECT \(PostgresConnection.databaseTime), clock_steps FROM store_state")
     guard try row.step() else { throw StoreError.corrupt("store_state is empty") }
     // The clock was read at some time between the request and the reply.
     let taken = clock.steady().timeIntervalSince(before)
@@ -238,9 +244,9 @@ extension SQLConnection {
 
   /// - Returns: `nil` when the node is dead, whether or not its work has been taken over.
   private func renew(_ node: StoreNode, keys: [String]) throws -> Int64? {
-    let count = try change(
+    let count = try connection.change(
       """
-      UPDATE node SET beats = beats + 1, heartbeat = \(Self.databaseTime), address = ?2, keys = ?3
+      UPDATE node SET beats = beats + 1, heartbeat = \(PostgresConnection.databaseTime), address = ?2, keys = ?3
       WHERE id = ?1 AND \(Self.isAlive("node"))
       """, node.id, node.address, keys.joined(separator: " "))
     return count > 0 ? node.id : nil
@@ -250,14 +256,15 @@ extension SQLConnection {
     _ node: StoreNode, keys: [String], _ mayJoin: () throws -> Void
   ) throws -> Int64 {
     try mayJoin()
-    try change("DELETE FROM node WHERE id = ?1", node.id)
+    try connection.change("DELETE FROM node WHERE id = ?1", node.id)
     // Nodes that have crashed remain listed for a day.
-    try change(
-      "DELETE FROM node WHERE is_dead = 1 AND heartbeat < \(Self.databaseTime) - 86400000")
-    let row = try statement(
+    try connection.change(
+      "DELETE FROM node WHERE is_dead = 1 AND heartbeat < \(PostgresConnection.databaseTime) - 86400000"
+    )
+    let row = try connection.statement(
       """
       INSERT INTO node (name, address, version, started_at, heartbeat, keys, lease)
-      VALUES (?1, ?2, ?3, \(Self.databaseTime), \(Self.databaseTime), ?4, ?5) RETURNING id
+      VALUES (?1, ?2, ?3, \(PostgresConnection.databaseTime), \(PostgresConnection.databaseTime), ?4, ?5) RETURNING id
       """, node.name, node.address, node.version, keys.joined(separator: " "),
       Int64(node.lease * 1000))
     guard try row.step() else { throw StoreError.corrupt("a node gets no number") }
@@ -266,7 +273,9 @@ extension SQLConnection {
 
   /// The nodes that no other has declared dead.
   fileprivate func peers() throws -> [NodeLease.Peer] {
-    try rows("SELECT id, beats, heartbeat, lease FROM node WHERE \(Self.isAlive("node"))") {
+    try connection.rows(
+      "SELECT id, beats, heartbeat, lease FROM node WHERE \(Self.isAlive("node"))"
+    ) {
       NodeLease.Peer(
         id: $0.integer(0), beats: $0.integer(1), heartbeat: Date(milliseconds: $0.integer(2)),
         lease: Double($0.integer(3)) / 1000)
@@ -276,14 +285,15 @@ extension SQLConnection {
   /// Declares peers dead, except those that have sent a heartbeat meanwhile.
   fileprivate func note(dead peers: [NodeLease.Peer]) throws {
     for peer in peers {
-      try change("UPDATE node SET is_dead = 1 WHERE id = ?1 AND beats = ?2", peer.id, peer.beats)
+      try connection.change(
+        "UPDATE node SET is_dead = 1 WHERE id = ?1 AND beats = ?2", peer.id, peer.beats)
     }
   }
 
   /// Releases the work of a node.
   func release(_ node: Int64) throws {
-    try change("UPDATE work SET owner = NULL WHERE owner = ?1 AND is_done = 0", node)
-    try change("UPDATE job SET owner = NULL WHERE owner = ?1 AND ended_at IS NULL", node)
+    try connection.change("UPDATE work SET owner = NULL WHERE owner = ?1 AND is_done = 0", node)
+    try connection.change("UPDATE job SET owner = NULL WHERE owner = ?1 AND ended_at IS NULL", node)
   }
 }
 
@@ -319,9 +329,11 @@ extension PostgresHubStore {
     var first: [Int64: Int64]?
     while true {
       let asked = machine.steady()
-      let peers = try await read { try $0.connection.peers() }
+      let peers = try await read { try NodeTable($0.connection).peers() }
       let dead = watch.look(at: peers, asked: asked, answered: machine.steady())
-      if !dead.isEmpty { try await write(ifUnclear: .again) { try $0.connection.note(dead: dead) } }
+      if !dead.isEmpty {
+        try await write(ifUnclear: .again) { try NodeTable($0.connection).note(dead: dead) }
+      }
       let before = first ?? Dictionary(uniqueKeysWithValues: peers.map { ($0.id, $0.beats) })
       first = before
       let isOpen = peers.contains { before[$0.id] == $0.beats && !dead.contains($0) }

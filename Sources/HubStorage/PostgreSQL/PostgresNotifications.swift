@@ -11,7 +11,8 @@ extension PostgresHubStore {
     return try await write(
       as: submission.label,
       ifUnclear: .look { session in
-        try session.connection.notificationNumber(record.id, hub: record.hub).map { _ in .accepted }
+        try NotificationTable(session.connection).notificationNumber(record.id, hub: record.hub).map
+        { _ in .accepted }
       },
       { session in
         try session.lockHub(record.hub)
@@ -59,7 +60,7 @@ struct PostgresNotifications: PostgresSubject {
     if record.state != .scheduled, !record.state.isFinal {
       try makeWork(number, for: record, at: node)
     }
-    if let activity = submission.activity { try connection.insert(activity) }
+    if let activity = submission.activity { try ActivityTable(connection).insert(activity) }
     session.tally.add(
       1, hub: record.hub, at: record.enqueuedAt.milliseconds, code: StatisticTally.accepted)
     guard !submission.targets.isEmpty else { return .accepted }
@@ -198,7 +199,7 @@ struct PostgresNotifications: PostgresSubject {
         UPDATE notification SET state = ?2, started_at = ?3, steady_release = ?4,
           audience_snapshot = pg_current_snapshot()::text WHERE id = ?1
         """, number, NotificationState.enqueued.rawValue, now.milliseconds, steady.milliseconds)
-      let one = try connection.findNotifications(where: "id = ?1", number, nil)
+      let one = try NotificationTable(connection).findNotifications(where: "id = ?1", number, nil)
       for record in one.records { try makeWork(number, for: record, at: node) }
       found.records += one.records
       // An unreadable one is also released: it must not stay due forever.

@@ -16,7 +16,9 @@ extension PostgresHubStore {
   package func retry(
     of id: NotificationID, hub: Hub.ID, registration: RegistrationID
   ) async throws -> Checkpoint.Retry? {
-    try await read { try $0.connection.retry(of: id, hub: hub, registration: registration) }
+    try await read {
+      try OutcomeTable($0.connection).retry(of: id, hub: hub, registration: registration)
+    }
   }
 
   package func clearOutcomes(before: Date, keeping maximum: Int) async throws -> Bool {
@@ -197,7 +199,8 @@ struct PostgresOutcomes: PostgresSubject {
   fileprivate func outcomes(
     of id: NotificationID, hub: Hub.ID, _ filter: OutcomeFilter, after: RegistrationID, limit: Int
   ) throws -> OutcomePage {
-    guard limit > 0, let notification = try connection.notificationNumber(id, hub: hub),
+    guard limit > 0,
+      let notification = try NotificationTable(connection).notificationNumber(id, hub: hub),
       let day = try first("SELECT day FROM notification WHERE id = ?1", notification)
     else { return OutcomePage() }
     // A few rows, which are found by their device.

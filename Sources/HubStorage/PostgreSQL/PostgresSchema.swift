@@ -105,7 +105,7 @@ enum PostgresSchema {
         "it is of an older version (\(version), this belfry has \(steps.count)), and servers may be "
           + "working with it; update and restart one of them first")
     }
-    if !options.takesMove { try connection.refuseUnfinishedMove() }
+    if !options.takesMove { try MoveTable(connection).refuseUnfinishedMove() }
     do {
       if version < steps.count {
         try connection.withoutAnswerLimit { try connection.migrate(with: steps) }

@@ -73,7 +73,7 @@ struct PostgresWords: PostgresSubject {
       """
       SELECT w.node, w.hub, w.platform, w.kind, w.credential, w.time, w.count, w.judged, w.reason
       FROM lane_word w JOIN node n ON n.id = w.node
-      WHERE w.node = ?1 OR \(PostgresConnection.isAlive("n"))
+      WHERE w.node = ?1 OR \(NodeTable.isAlive("n"))
       """, node)
     while try row.step() {
       // Findings of a newer version that this one does not know are ignored.
@@ -91,7 +91,7 @@ struct PostgresWords: PostgresSubject {
       }
     }
     news.nodes = Int(
-      try first("SELECT count(*) FROM node n WHERE \(PostgresConnection.isAlive("n"))") ?? 1)
+      try first("SELECT count(*) FROM node n WHERE \(NodeTable.isAlive("n"))") ?? 1)
     news.aborted = try connection.rows(
       """
       SELECT public_id FROM notification n WHERE aborted_at IS NOT NULL AND ended_at IS NULL

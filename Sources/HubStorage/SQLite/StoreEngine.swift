@@ -83,7 +83,7 @@ final class StoreEngine: Sendable {
           let (session, index, upgrade) = try Self.openWriter(
             path: path, sealing: sealing, options: options, sync: sync, copier: copier,
             health: health, watch: watch, recentKeys: recentKeys, identity: identity)
-          let coding = try session.connection.registrationIDCoding()
+          let coding = try RegistrationReader.idCoding(in: session.connection)
           let commit = session.state.commitNumber
           opened.values.withLock { $0 = (index, coding, commit, upgrade) }
           mark.write(CommitMark(number: commit, at: Date().milliseconds))
@@ -153,12 +153,12 @@ final class StoreEngine: Sendable {
           "it is of an older version (\(version), this belfry has \(options.steps.count)), and a "
             + "server is working with it; update and restart the server first")
       }
-      if !options.takesMove { try connection.refuseUnfinishedMove() }
+      if !options.takesMove { try MoveTable(connection).refuseUnfinishedMove() }
       let upgrade = try StoreUpgrade.prepare(connection, path: path, options: options)
       try connection.migrate(with: options.steps)
       upgrade?.removeOlderCopies()
       try checkCanary(connection, sealing: sealing)
-      if let damage = connection.quickCheck() { health.readFailed(damage) }
+      if let damage = StoreHealth.quickCheck(connection) { health.readFailed(damage) }
       let state = try StoreState.read(from: connection)
       let index = AudienceIndex(
         budget: options.audienceBytes, writer: identity, commit: state.commitNumber)

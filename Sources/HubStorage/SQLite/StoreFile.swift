@@ -31,7 +31,7 @@ package struct StoreFile {
   }
 
   /// Whether it is the target of an unfinished move, which nobody can serve.
-  package func hasUnfinishedMove() throws -> Bool { try connection.hasUnfinishedMove() }
+  package func hasUnfinishedMove() throws -> Bool { try MoveTable(connection).hasUnfinishedMove() }
 
   /// Verifies that a sealed word in the file opens.
   /// - Throws: ``StoreError/sealedSecret`` when it does not.

@@ -104,19 +104,17 @@ final class StoreHealth: Sendable {
       return true
     }
   }
-}
 
-extension SQLConnection {
   /// Reads both ends of every table, which takes the same few pages however many rows there are. It
   /// detects a file that is truncated or overwritten in large parts; a single damaged page is found
   /// when it is read.
   ///
   /// - Returns: The error that it met; `nil` when none was found.
-  func quickCheck() -> SQLError? {
+  static func quickCheck(_ connection: SQLiteConnection) -> SQLError? {
     do {
       var tables: [(name: String, isClustered: Bool)] = []
       do {
-        let row = try statement(
+        let row = try connection.statement(
           """
           SELECT name, sql LIKE '%WITHOUT ROWID' FROM sqlite_schema
           WHERE type = 'table' AND name NOT LIKE 'sqlite_%'
@@ -124,9 +122,10 @@ extension SQLConnection {
         while try row.step() { tables.append((row.text(0), row.integer(1) != 0)) }
       }
       for table in tables {
-        _ = try statement("SELECT * FROM \"\(table.name)\" LIMIT 1").step()
+        _ = try connection.statement("SELECT * FROM \"\(table.name)\" LIMIT 1").step()
         guard !table.isClustered else { continue }
-        _ = try statement("SELECT * FROM \"\(table.name)\" ORDER BY rowid DESC LIMIT 1").step()
+        _ = try connection.statement("SELECT * FROM \"\(table.name)\" ORDER BY rowid DESC LIMIT 1")
+          .step()
       }
       return nil
     } catch {

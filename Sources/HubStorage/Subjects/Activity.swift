@@ -6,7 +6,8 @@ import SQLDatabase
 /// The log of changes and sends, with their authors.
 extension SubjectStore {
   package func record(_ entries: [ActivityEntry]) async throws {
-    try await writing(#function) { session in for entry in entries { try session.sql.insert(entry) }
+    try await writing(#function) { session in
+      for entry in entries { try ActivityTable(session.sql).insert(entry) }
     }
   }
 
@@ -14,17 +15,17 @@ extension SubjectStore {
     _ query: ActivityQuery, hub: Hub.ID?, after: ListPosition?, limit: Int
   ) async throws -> ActivityPage {
     try await reading(#function) {
-      try $0.sql.activity(query, hub: hub, after: after, limit: limit)
+      try ActivityTable($0.sql).activity(query, hub: hub, after: after, limit: limit)
     }
   }
 
   package func clearActivity(before limit: Date?, keeping maximum: Int) async throws -> Bool {
     let hasWork = try await reading(#function) { session in
-      try session.sql.hasActivityToClear(before: limit, keeping: maximum)
+      try ActivityTable(session.sql).hasActivityToClear(before: limit, keeping: maximum)
     }
     guard hasWork else { return false }
     return try await writing(#function) {
-      try $0.sql.clearActivity(before: limit, keeping: maximum)
+      try ActivityTable($0.sql).clearActivity(before: limit, keeping: maximum)
     }
   }
 }
@@ -34,10 +35,15 @@ private let activitySlice: Int64 = 2_000
 /// Maximum number of entries read for one page.
 private let activityStretch = 20_000
 
-extension SQLConnection {
+/// The log of changes and sends.
+struct ActivityTable {
+  let connection: any SQLConnection
+
+  init(_ connection: any SQLConnection) { self.connection = connection }
+
   func insert(_ entry: ActivityEntry) throws {
     let line = entry.line
-    try change(
+    try connection.change(
       """
       INSERT INTO activity (hub, hub_name, at, actor, via, action, object, address, status)
       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
@@ -48,7 +54,7 @@ extension SQLConnection {
   /// See ``ActivityStore/clearActivity(before:keeping:)``.
   func clearActivity(before limit: Date?, keeping maximum: Int) throws -> Bool {
     if let limit {
-      let deleted = try change(
+      let deleted = try connection.change(
         """
         DELETE FROM activity WHERE id IN
           (SELECT id FROM activity WHERE at < ?1 ORDER BY at LIMIT ?2)
@@ -58,7 +64,7 @@ extension SQLConnection {
     var total: Int64 = 0
     var largest: (hub: Hub.ID, rows: Int64)?
     do {
-      let row = try statement("SELECT hub, COUNT(*) FROM activity GROUP BY hub")
+      let row = try connection.statement("SELECT hub, COUNT(*) FROM activity GROUP BY hub")
       while try row.step() {
         total += row.integer(1)
         if row.integer(1) > largest?.rows ?? 0 { largest = (row.integer(0), row.integer(1)) }
@@ -66,7 +72,7 @@ extension SQLConnection {
     }
     let excess = total - Int64(maximum)
     guard excess > 0, let largest else { return false }
-    let deleted = try change(
+    let deleted = try connection.change(
       """
       DELETE FROM activity WHERE id IN
         (SELECT id FROM activity WHERE hub = ?1 ORDER BY at, id LIMIT ?2)
@@ -74,25 +80,21 @@ extension SQLConnection {
     // The largest hub may have fewer than are to be deleted.
     return excess > Int64(deleted)
   }
-}
 
-extension SQLConnection {
   fileprivate func hasActivityToClear(before limit: Date?, keeping maximum: Int) throws -> Bool {
     if let limit {
-      let row = try statement(
+      let row = try connection.statement(
         "SELECT 1 FROM activity WHERE at < ?1 LIMIT 1", limit.milliseconds)
       if try row.step() { return true }
     }
-    let row = try statement("SELECT COUNT(*) FROM activity")
+    let row = try connection.statement("SELECT COUNT(*) FROM activity")
     return try row.step() && row.integer(0) > Int64(maximum)
   }
-}
 
-extension SQLConnection {
   func activity(
     _ query: ActivityQuery, hub: Hub.ID?, after: ListPosition?, limit: Int
   ) throws -> ActivityPage {
-    let row = try statement(
+    let row = try connection.statement(
       """
       SELECT id, hub_name, at, actor, via, action, object, address, status FROM activity
       WHERE \(hub == nil ? "" : "hub = ?5 AND ")at >= ?1 AND at <= ?2 AND (at < ?2 OR id < ?3)

@@ -11,21 +11,21 @@ extension SubjectStore {
   }
 
   package func hub(named name: String) async throws -> Hub? {
-    try await reading(#function) { try $0.sql.hub(named: name) }
+    try await reading(#function) { try HubTable($0.sql).hub(named: name) }
   }
 
   package func createHub(
     named name: String, _ contents: HubContents, at: Date
   ) async throws -> Hub {
     try await writing(#function) { session in
-      guard try session.sql.hub(named: name) == nil else {
+      guard try HubTable(session.sql).hub(named: name) == nil else {
         throw StoreError.hubExists(name)
       }
       let now = Date(milliseconds: at.milliseconds)
       let hub = Hub(
         id: try session.nextHub(), name: name, registrationTTL: contents.registrationTTL,
         isDisabled: contents.isDisabled, userMetadata: contents.userMetadata, createdAt: now)
-      try session.sql.insert(hub)
+      try HubTable(session.sql).insert(hub)
       try session.put(contents, hub: hub.id)
       try session.changeDirectory()
       return hub
@@ -42,7 +42,7 @@ extension SubjectStore {
         WHERE id = ?1
         """, id, contents.registrationTTL, contents.isDisabled, contents.userMetadata,
         at.milliseconds)
-      guard let hub = try session.sql.hub(id) else { throw StoreError.noHub }
+      guard let hub = try HubTable(session.sql).hub(id) else { throw StoreError.noHub }
       try session.put(contents, hub: id)
       try session.changeDirectory()
       return hub
@@ -51,7 +51,7 @@ extension SubjectStore {
 
   package func deleteHub(named name: String) async throws -> Bool {
     try await writing(#function) { session in
-      guard let hub = try session.sql.hub(named: name) else { return false }
+      guard let hub = try HubTable(session.sql).hub(named: name) else { return false }
       try session.delete(hub)
       try session.changeDirectory()
       return true
@@ -73,22 +73,25 @@ extension Hub {
   }
 }
 
-extension SQLConnection {
+/// Hubs.
+struct HubTable {
+  let connection: any SQLConnection
+
+  init(_ connection: any SQLConnection) { self.connection = connection }
+
   fileprivate func hub(named name: String) throws -> Hub? {
-    let row = try statement(
+    let row = try connection.statement(
       "SELECT \(Hub.columns) FROM hub WHERE folded_name = ?1", name.lowercased())
     return try row.step() ? Hub(row) : nil
   }
 
   fileprivate func hub(_ id: Hub.ID) throws -> Hub? {
-    let row = try statement("SELECT \(Hub.columns) FROM hub WHERE id = ?1", id)
+    let row = try connection.statement("SELECT \(Hub.columns) FROM hub WHERE id = ?1", id)
     return try row.step() ? Hub(row) : nil
   }
-}
 
-extension SQLConnection {
   fileprivate func insert(_ hub: Hub) throws {
-    try change(
+    try connection.change(
       """
       INSERT INTO hub (id, name, folded_name, registration_ttl, is_disabled, created_at,
         user_metadata)
@@ -191,7 +194,7 @@ struct DeletedHubWriter: WritingSubject {
       return false
     }
     var budget = deletionBudget
-    _ = try connection.deleteNotification(number, budget: &budget)
+    _ = try NotificationTable(connection).deleteNotification(number, budget: &budget)
     return true
   }
 

@@ -13,7 +13,7 @@ extension SubjectStore {
   }
 
   package func updateJob(_ job: HubJob) async throws {
-    try await writing(#function) { try $0.sql.update(job) }
+    try await writing(#function) { try $0.update(job) }
   }
 
   package func job(_ id: String, hub: Hub.ID) async throws -> HubJob? {
@@ -58,11 +58,9 @@ extension SubjectWriting {
       job.results, job.checkpoint.bytes, job.createdAt.milliseconds, job.updatedAt.milliseconds,
       job.endedAt)
   }
-}
 
-extension SQLConnection {
   func update(_ job: HubJob) throws {
-    try change(
+    try sql.change(
       """
       UPDATE job SET status = ?3, progress = ?4, results = ?5, position = ?6, updated_at = ?7,
         ended_at = ?8

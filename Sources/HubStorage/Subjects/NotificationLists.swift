@@ -62,7 +62,7 @@ extension SubjectReading {
       numbers.append(number)
     }
     for (index, number) in numbers.enumerated() {
-      page.notifications[index].outcomes = try sql.outcomes(of: number)
+      page.notifications[index].outcomes = try NotificationTable(sql).outcomes(of: number)
     }
     return page
   }
@@ -111,10 +111,10 @@ extension NotificationFilter {
   }
 }
 
-extension SQLConnection {
+extension NotificationTable {
   /// Number of targets of a notification by outcome, named as in telemetry.
   fileprivate func outcomes(of notification: Int64) throws -> [String: Int] {
-    let row = try statement(
+    let row = try connection.statement(
       "SELECT outcome, total FROM notification_count WHERE notification = ?1", notification)
     var outcomes: [String: Int] = [:]
     while try row.step() {

@@ -19,7 +19,7 @@ extension SubjectStore {
   ) async throws -> NotificationRecord? {
     try await reading(#function) { session in
       guard try session.hasHub(hub) else { return nil }
-      return try session.sql.notifications(
+      return try NotificationTable(session.sql).notifications(
         where: "hub = ?1 AND public_id = ?2", hub, id.rawValue
       ).first
     }
@@ -42,7 +42,7 @@ extension SubjectStore {
   ) async throws -> AbortVerdict? {
     try await writing(#function) { session in
       try session.requireHub(hub)
-      return try session.sql.abort(id, hub: hub, at: at.milliseconds)
+      return try NotificationTable(session.sql).abort(id, hub: hub, at: at.milliseconds)
     }
   }
 
@@ -53,7 +53,9 @@ extension SubjectStore {
       return try row.step()
     }
     guard hasWork else { return false }
-    return try await writing(#function) { try $0.sql.clearNotifications(endedBefore: limit) }
+    return try await writing(#function) {
+      try NotificationTable($0.sql).clearNotifications(endedBefore: limit)
+    }
   }
 }
 
@@ -73,7 +75,7 @@ struct NotificationWriter: WritingSubject {
       try keep(claim, for: record)
     }
     try insert(record)
-    if let activity = submission.activity { try connection.insert(activity) }
+    if let activity = submission.activity { try ActivityTable(connection).insert(activity) }
     session.tally.add(
       1, hub: record.hub, at: record.enqueuedAt.milliseconds, code: StatisticTally.accepted)
     guard !submission.targets.isEmpty else { return .accepted }
@@ -131,7 +133,7 @@ struct NotificationWriter: WritingSubject {
 }
 
 extension NotificationRecord {
-  /// The columns that ``SQLConnection/record(_:part:)`` reads.
+  /// The columns that ``NotificationTable/record(_:part:)`` reads.
   static let readColumns = """
     id, hub, public_id, format, body, tags, expression, headers, expiry, state, enqueued_at,
     started_at, ended_at, position, is_audience_read, is_direct, due_at, kept, kept_cleared,
@@ -169,17 +171,22 @@ extension NotificationRecord {
   }
 }
 
-extension SQLConnection {
+/// Notifications with their counts.
+struct NotificationTable {
+  let connection: any SQLConnection
+
+  init(_ connection: any SQLConnection) { self.connection = connection }
+
   /// See ``NotificationStore/abort(_:hub:at:)``.
   fileprivate func abort(_ id: NotificationID, hub: Hub.ID, at: Int64) throws -> AbortVerdict? {
     let state: NotificationState
     let hasEnded: Bool
     let wasAborted: Bool
     do {
-      let row = try statement(
+      let row = try connection.statement(
         """
         SELECT state, ended_at, aborted_at FROM notification WHERE hub = ?1 AND public_id = ?2
-        \(dialect.lockingRows)
+        \(connection.dialect.lockingRows)
         """,
         hub, id.rawValue)
       guard try row.step() else { return nil }
@@ -190,7 +197,7 @@ extension SQLConnection {
     }
     if hasEnded { return wasAborted && state == .canceled ? .aborted : .finished(state) }
     let isScheduled = state == .scheduled
-    try change(
+    try connection.change(
       """
       UPDATE notification SET aborted_at = COALESCE(aborted_at, ?3), state = ?4, ended_at = ?5
       WHERE hub = ?1 AND public_id = ?2
@@ -200,7 +207,8 @@ extension SQLConnection {
   }
 
   func notificationNumber(_ id: NotificationID, hub: Hub.ID) throws -> Int64? {
-    let row = try statement("SELECT id FROM notification WHERE hub = ?1 AND public_id = ?2")
+    let row = try connection.statement(
+      "SELECT id FROM notification WHERE hub = ?1 AND public_id = ?2")
     try row.bind(hub, at: 1)
     try row.bind(id.rawValue, at: 2)
     return try row.step() ? row.integer(0) : nil
@@ -220,10 +228,10 @@ extension SQLConnection {
   func findNotifications(
     where condition: String, _ first: Int64?, _ second: String?
   ) throws -> FoundNotifications {
-    let row = try statement(
+    let row = try connection.statement(
       """
       SELECT \(NotificationRecord.readColumns)
-      FROM \(dialect.notifications) WHERE \(condition) ORDER BY id
+      FROM \(connection.dialect.notifications) WHERE \(condition) ORDER BY id
       """)
     if let first { try row.bind(first, at: 1) }
     if let second { try row.bind(second, at: 2) }
@@ -276,7 +284,7 @@ extension SQLConnection {
   }
 
   private func counts(of notification: Int64, part: Int?) throws -> [OutcomeKey: Int] {
-    let row = try statement(
+    let row = try connection.statement(
       """
       SELECT platform, is_template, outcome, total FROM notification_count
       WHERE notification = ?1\(part == nil ? "" : " AND part = ?2")
@@ -300,10 +308,10 @@ let deletionBudget = 2_000
 private let clearingLimit = 100
 
 /// Deletes notifications with all their rows, a slice at a time.
-extension SQLConnection {
+extension NotificationTable {
   /// See ``NotificationStore/clearNotifications(endedBefore:)``.
   func clearNotifications(endedBefore limit: Date) throws -> Bool {
-    let due = try numbers(
+    let due = try connection.numbers(
       """
       SELECT id FROM notification WHERE ended_at < ?1 ORDER BY ended_at
       LIMIT \(clearingLimit)
@@ -322,19 +330,19 @@ extension SQLConnection {
     ] {
       let rows =
         "\(table) WHERE notification = ?1"
-        + (dialect == .postgres && table == DayTable.failures.name
+        + (connection.dialect == .postgres && table == DayTable.failures.name
           ? " AND day = (SELECT day FROM notification WHERE id = ?1)" : "")
-      let count = try change(
+      let count = try connection.change(
         """
         DELETE FROM \(rows) AND \(key) IN (SELECT \(key) FROM \(rows) LIMIT \(max(0, budget)))
         """, number)
       budget -= count
       if budget <= 0 { return false }
     }
-    for table in dialect.notificationParts {
-      try change("DELETE FROM \(table) WHERE notification = ?1", number)
+    for table in connection.dialect.notificationParts {
+      try connection.change("DELETE FROM \(table) WHERE notification = ?1", number)
     }
-    try change("DELETE FROM notification WHERE id = ?1", number)
+    try connection.change("DELETE FROM notification WHERE id = ?1", number)
     return true
   }
 }

@@ -18,7 +18,9 @@ extension SQLiteHubStore {
   package func retry(
     of id: NotificationID, hub: Hub.ID, registration: RegistrationID
   ) async throws -> Checkpoint.Retry? {
-    try await read { try $0.connection.retry(of: id, hub: hub, registration: registration) }
+    try await read {
+      try OutcomeTable($0.connection).retry(of: id, hub: hub, registration: registration)
+    }
   }
 
   package func clearOutcomes(before: Date, keeping maximum: Int) async throws -> Bool {
@@ -150,7 +152,9 @@ struct OutcomeReader: ReadingSubject {
     of id: NotificationID, hub: Hub.ID, _ filter: OutcomeFilter, after: RegistrationID, limit: Int,
     coding: RegistrationIDCoding
   ) throws -> OutcomePage {
-    guard limit > 0, let notification = try connection.notificationNumber(id, hub: hub) else {
+    guard limit > 0,
+      let notification = try NotificationTable(connection).notificationNumber(id, hub: hub)
+    else {
       return OutcomePage()
     }
     var page = OutcomePage()
@@ -266,13 +270,19 @@ extension KeptOutcome {
   }
 }
 
-extension SQLConnection {
+/// Outcomes that are still open.
+struct OutcomeTable {
+  let connection: any SQLConnection
+
+  init(_ connection: any SQLConnection) { self.connection = connection }
+
   /// See ``OutcomeStore/retry(of:hub:registration:)``.
   func retry(
     of id: NotificationID, hub: Hub.ID, registration: RegistrationID
   ) throws -> Checkpoint.Retry? {
-    guard let notification = try notificationNumber(id, hub: hub) else { return nil }
-    let row = try statement(
+    guard let notification = try NotificationTable(connection).notificationNumber(id, hub: hub)
+    else { return nil }
+    let row = try connection.statement(
       """
       SELECT attempts, due, outcome, status, reason, platform FROM retry
       WHERE notification = ?1 AND registration = ?2

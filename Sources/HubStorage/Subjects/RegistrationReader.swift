@@ -33,6 +33,14 @@ final class RegistrationReader {
     func isOver(at now: Date) -> Bool { stored.draft.expiresAt.map { $0 <= now } ?? false }
   }
 
+  /// The coding with the secret from which ids are made.
+  static func idCoding(in connection: any SQLConnection) throws -> RegistrationIDCoding {
+    let row = try connection.statement("SELECT first, second FROM registration_key")
+    guard try row.step() else { throw StoreError.corrupt("registration_key is empty") }
+    return RegistrationIDCoding(
+      key: (UInt64(bitPattern: row.integer(0)), UInt64(bitPattern: row.integer(1))))
+  }
+
   private static let columns =
     """
     \(RegistrationRow.columns), hub, etag, expires_at, variables, public_id, tag_text, template,
@@ -117,15 +125,5 @@ extension PushEnvironment {
   /// - Parameter number: The column's value; `nil` means the credential's own environment.
   init(stored number: Int64?) {
     self = number.flatMap { UInt8(exactly: $0) }.flatMap(Self.init(rawValue:)) ?? .own
-  }
-}
-
-extension SQLConnection {
-  /// The coding with the secret from which ids are made.
-  func registrationIDCoding() throws -> RegistrationIDCoding {
-    let row = try statement("SELECT first, second FROM registration_key")
-    guard try row.step() else { throw StoreError.corrupt("registration_key is empty") }
-    return RegistrationIDCoding(
-      key: (UInt64(bitPattern: row.integer(0)), UInt64(bitPattern: row.integer(1))))
   }
 }

@@ -93,20 +93,25 @@ extension SubjectWriting {
   }
 }
 
-extension SQLConnection {
+/// Stored statistics.
+struct StatisticsTable {
+  let connection: any SQLConnection
+
+  init(_ connection: any SQLConnection) { self.connection = connection }
+
   fileprivate func clear(_ due: OldStatistics) throws {
     // An hour's rows at a time, however long ago the last clearing was.
-    let first = try statement(
+    let first = try connection.statement(
       "SELECT MIN(at) FROM statistic_count WHERE hub = ?1 AND period = ?2", due.hub,
       due.period.rawValue)
     if try first.step(), let end = first.optionalInteger(0) {
-      try change(
+      try connection.change(
         "DELETE FROM statistic_count WHERE hub = ?1 AND period = ?2 AND at < ?3", due.hub,
         due.period.rawValue, min(end + 60, due.limit))
     }
     for platform in PushPlatform.allCases {
       // The last one before the limit tells how many there were from then on.
-      try change(
+      try connection.change(
         """
         DELETE FROM statistic_gauge WHERE hub = ?1 AND period = ?2 AND platform = ?3
           AND at < (SELECT MAX(at) FROM statistic_gauge
@@ -133,8 +138,8 @@ extension SubjectStore {
   package func statistics(_ span: StatisticSpan, hub: Hub.ID) async throws -> [StatisticPoint] {
     try await reading(#function) { session in
       guard try session.hasHub(hub) else { throw StoreError.noHub }
-      var points = try session.sql.counts(span, hub: hub)
-      try session.sql.addRegistrations(to: &points, span, hub: hub)
+      var points = try StatisticsTable(session.sql).counts(span, hub: hub)
+      try StatisticsTable(session.sql).addRegistrations(to: &points, span, hub: hub)
       return points
     }
   }
@@ -161,23 +166,25 @@ extension SubjectStore {
   }
 
   package func noteRegistrations(at: Date) async throws {
-    let changed = try await reading(#function) { try $0.sql.changedRegistrations() }
+    let changed = try await reading(#function) {
+      try StatisticsTable($0.sql).changedRegistrations()
+    }
     guard !changed.isEmpty else { return }
     try await writing(#function) { try $0.note(changed, at: at.milliseconds) }
   }
 
   package func clearStatistics(asOf now: Date) async throws -> Bool {
-    let old = try await reading(#function) { try $0.sql.oldStatistics(asOf: now) }
+    let old = try await reading(#function) { try StatisticsTable($0.sql).oldStatistics(asOf: now) }
     guard let due = old else { return false }
-    try await writing(#function) { try $0.sql.clear(due) }
+    try await writing(#function) { try StatisticsTable($0.sql).clear(due) }
     return true
   }
 }
 
-extension SQLConnection {
+extension StatisticsTable {
   fileprivate func counts(_ span: StatisticSpan, hub: Hub.ID) throws -> [StatisticPoint] {
     var points = Array(repeating: StatisticPoint(), count: span.count)
-    let row = try statement(
+    let row = try connection.statement(
       """
       SELECT (at - ?3) / ?5 AS step, platform, code, CAST(SUM(total) AS BIGINT)
       FROM statistic_count
@@ -212,7 +219,7 @@ extension SQLConnection {
           next += 1
         }
       }
-      let row = try statement(
+      let row = try connection.statement(
         """
         SELECT at, total FROM statistic_gauge
         WHERE hub = ?1 AND period = ?2 AND platform = ?3 AND at >= ?4 AND at < ?5 ORDER BY at
@@ -229,7 +236,7 @@ extension SQLConnection {
   private func lastGauge(
     hub: Hub.ID, _ period: StatisticPeriod, platform: Int64, before end: Int64
   ) throws -> Int64? {
-    let row = try statement(
+    let row = try connection.statement(
       """
       SELECT total FROM statistic_gauge
       WHERE hub = ?1 AND period = ?2 AND platform = ?3 AND at < ?4 ORDER BY at DESC LIMIT 1
@@ -238,7 +245,7 @@ extension SQLConnection {
   }
 
   fileprivate func changedRegistrations() throws -> [Gauge] {
-    let gauges = try rows(
+    let gauges = try connection.rows(
       """
       SELECT hub, platform, total FROM registration_total JOIN hub ON hub.id = registration_total.hub
       """
@@ -253,17 +260,17 @@ extension SQLConnection {
   }
 
   fileprivate func oldStatistics(asOf now: Date) throws -> OldStatistics? {
-    let hubs = try numbers("SELECT id FROM hub")
+    let hubs = try connection.numbers("SELECT id FROM hub")
     for period in StatisticPeriod.allCases {
       let limit = period.limit(asOf: now).milliseconds / (Int64(period.length) * 1_000)
       for hub in hubs {
         let due = OldStatistics(hub: hub, period: period, limit: limit)
-        let count = try statement(
+        let count = try connection.statement(
           "SELECT 1 FROM statistic_count WHERE hub = ?1 AND period = ?2 AND at < ?3 LIMIT 1", hub,
           period.rawValue, limit)
         if try count.step() { return due }
         for platform in PushPlatform.allCases {
-          let gauge = try statement(
+          let gauge = try connection.statement(
             """
             SELECT at FROM statistic_gauge
             WHERE hub = ?1 AND period = ?2 AND platform = ?3 AND at < ?4 LIMIT 2

@@ -30,26 +30,26 @@ struct TaggedInstallationReader: ReadingSubject {
       ORDER BY id LIMIT ?3
       """, hub, max(position - Self.apart, 0), Int64(limit - positions.count)
     ).map { Self.apart + $0 }
-    return InstallationReader.Candidates(positions: positions) { [connection] position in
+    return InstallationReader.Candidates(positions: positions) { position in
       guard position < Self.apart else {
         let installation = position - Self.apart
-        let isListed = try connection.firstMember(of: number, in: installation) != nil
+        let isListed = try firstMember(of: number, in: installation) != nil
         return isListed ? nil : installation
       }
       // 0 is no installation: a client has written the registration itself.
       guard let row = try connection.registrationRow(position), row.installation != 0,
-        try connection.firstMember(of: number, in: row.installation) == position
+        try firstMember(of: number, in: row.installation) == position
       else { return nil }
       return row.installation
     }
   }
-}
 
-extension SQLConnection {
   /// The first registration of an installation that has a tag.
-  fileprivate func firstMember(of tag: Int64?, in installation: Int64) throws -> RegistrationID? {
+  private func firstMember(of tag: Int64?, in installation: Int64) throws -> RegistrationID? {
     guard let tag else { return nil }
-    return try registrationRows(of: installation).filter { $0.tags.contains(tag) }.map(\.number)
-      .min()
+    return try connection.registrationRows(of: installation).filter { $0.tags.contains(tag) }.map(
+      \.number
+    )
+    .min()
   }
 }

@@ -9,7 +9,7 @@ extension SQLiteHubStore {
 
   package func unfinishedNotifications() async throws -> FoundNotifications {
     try await read(as: .delivery()) { session in
-      try session.connection.findNotifications(
+      try NotificationTable(session.connection).findNotifications(
         where: "ended_at IS NULL AND state <> 'Scheduled'", nil, nil)
     }
   }
@@ -94,7 +94,8 @@ extension SQLiteHubStore {
       var found = FoundNotifications()
       for number in due {
         // An unreadable one is also released: it must not stay due forever.
-        let one = try session.connection.findNotifications(where: "id = ?1", number, nil)
+        let one = try NotificationTable(session.connection).findNotifications(
+          where: "id = ?1", number, nil)
         found.records += one.records
         found.unreadable += one.unreadable
       }
@@ -124,7 +125,9 @@ extension SQLiteHubStore {
   ) async throws -> [DueRetries] {
     try await read(as: .delivery()) { session in
       guard try session.hasHub(lane.hub) else { throw StoreError.noHub }
-      guard let number = try session.connection.notificationNumber(notification, hub: lane.hub)
+      guard
+        let number = try NotificationTable(session.connection).notificationNumber(
+          notification, hub: lane.hub)
       else { return [] }
       let row = try session.connection.statement(
         """
@@ -173,7 +176,8 @@ extension SQLiteHubStore {
     _ id: NotificationID, part: Int?, hub: Hub.ID
   ) async throws -> Int {
     try await read(as: .delivery()) { session in
-      guard let number = try session.connection.notificationNumber(id, hub: hub) else { return 0 }
+      guard let number = try NotificationTable(session.connection).notificationNumber(id, hub: hub)
+      else { return 0 }
       let row = try session.connection.statement(
         "SELECT COUNT(*) FROM retry WHERE notification = ?1", number)
       return try row.step() ? Int(row.integer(0)) : 0
