@@ -136,7 +136,7 @@ struct PostgresDeviceTests {
           try session.execute("CREATE ROLE belfry_test_stranger NOLOGIN")
           try session.execute("SET LOCAL ROLE belfry_test_stranger")
           let cluster = try PostgresSchema.cluster(of: session.connection)
-          let warning = try session.serverWarning()
+          let warning = try PostgresWarnings(session).serverWarning()
           #expect(cluster == nil && warning?.code == code)
           throw StoreError.noHub
         }

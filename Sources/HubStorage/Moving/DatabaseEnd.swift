@@ -77,12 +77,12 @@ struct DatabaseEnd: MoveEnd {
   func visitTargetsLeft(
     limit: Int, _ body: @Sendable ([MovedRow]) async throws -> Void
   ) async throws {
-    let parts = try await store.read { try $0.partsLeft() }
+    let parts = try await store.read { try TargetsLeft($0).partsLeft() }
     for part in parts {
       var cursor: RegistrationID? = part.position
       while let after = cursor {
         let (rows, next) = try await store.read {
-          try $0.targetsLeft(of: part, after: after, limit: limit)
+          try TargetsLeft($0).targetsLeft(of: part, after: after, limit: limit)
         }
         if !rows.isEmpty { try await body(rows) }
         cursor = next
@@ -177,9 +177,14 @@ private struct PartLeft: Sendable {
   let enqueuedAt: Int64
 }
 
-extension PostgresSession {
+/// The targets that parts of notifications have left.
+private struct TargetsLeft: PostgresSubject {
+  let session: PostgresSession
+
+  init(_ session: PostgresSession) { self.session = session }
+
   /// The parts that are not fully read, of notifications of which other parts are further.
-  fileprivate func partsLeft() throws -> [PartLeft] {
+  func partsLeft() throws -> [PartLeft] {
     var found: [PartLeft] = []
     let parts = try connection.rows(
       """
@@ -206,7 +211,7 @@ extension PostgresSession {
 
   /// The next targets of a part, as retries that were never tried.
   /// - Returns: The retries, and the position at which the next begin; `nil` after the last.
-  fileprivate func targetsLeft(
+  func targetsLeft(
     of part: PartLeft, after: RegistrationID, limit: Int
   ) throws -> ([MovedRow], RegistrationID?) {
     let page = try PostgresTargets(session).targets(part.query, after: after, limit: limit)
@@ -225,40 +230,5 @@ extension PostgresSession {
       ])
     }
     return (rows, page.next)
-  }
-}
-
-extension PostgresHubStore {
-  /// Closes the database to servers, because its hub was moved away.
-  /// - Parameter note: The destination and the time.
-  package func noteMoved(_ note: String) async throws {
-    try await write { session in
-      try session.execute("CREATE TABLE IF NOT EXISTS moved (note TEXT NOT NULL)")
-      try session.execute("DELETE FROM moved")
-      try session.execute("INSERT INTO moved VALUES (?1)", note)
-    }
-  }
-
-  /// The destination and time of a move of its hub; usually `nil`.
-  package func moved() async throws -> String? {
-    try await read { session in
-      let isThere = try session.connection.rows("SELECT to_regclass('moved') IS NOT NULL") {
-        $0.integer(0) != 0
-      }
-      guard isThere == [true] else { return nil }
-      return try session.connection.rows("SELECT note FROM moved") { $0.text(0) }.first
-    }
-  }
-
-  /// Whether a database has never stored anything of a hub.
-  /// - Throws: ``StoreError`` when it cannot be reached.
-  package static func isNew(at address: String) throws -> Bool {
-    do {
-      let connection = try PostgresConnection(address: address, component: "hub")
-      defer { connection.close() }
-      return try connection.schemaVersion() == 0
-    } catch {
-      throw PostgresRefusal.opening(error, address: address)
-    }
   }
 }

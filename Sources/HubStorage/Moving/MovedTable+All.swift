@@ -110,7 +110,7 @@ extension MovedTable {
             """
           ]
           try form.insert(
-            rows.map(session.numbered), MovedTable.retry.columns, on: session.connection)
+            rows.map(session.slots.numbered), MovedTable.retry.columns, on: session.connection)
         }
       }),
   ]
@@ -119,7 +119,7 @@ extension MovedTable {
   /// The progress of a notification. A file has one position; a database has parts at different
   /// positions. When a notification moves to a database, each part of a broadcast gets the position
   /// of the file. When it moves to a file, the common position of its parts is kept; if they
-  /// differ, its last targets become retries: ``PostgresSession/visitTargetsLeft(_:)``.
+  /// differ, its last targets become retries: ``MoveEnd/visitTargetsLeft(limit:_:)``.
   private static let progress = MovedTable(
     "work", "notification:i position:i is_read:i kept:i audience:i", order: "notification:i",
     where: "t.state <> 'Scheduled' AND t.hub IN (SELECT id FROM hub)",
@@ -262,7 +262,7 @@ extension MovedTable {
           var form = MovedTable.failure.database
           form.constants = ["day": ofDay]
           try form.insert(
-            rows.map(session.numbered), MovedTable.failure.columns, on: session.connection)
+            rows.map(session.slots.numbered), MovedTable.failure.columns, on: session.connection)
         }
       }),
     MovedTable(
@@ -347,17 +347,15 @@ extension MoveReading {
   }
 }
 
-extension PostgresSession {
+extension DeviceSlots {
   /// The row with the number that its registration has here.
-  fileprivate func numbered(_ row: MovedRow) -> MovedRow {
+  func numbered(_ row: MovedRow) -> MovedRow {
     guard row["direct"].integer != 1, let number = row["registration"].integer else { return row }
     var row = row
-    row["registration"] = .integer(slots.number(number, in: row["place"].text))
+    row["registration"] = .integer(self.number(number, in: row["place"].text))
     return row
   }
-}
 
-extension DeviceSlots {
   /// The number of a row whose number was assigned by another database.
   /// - Parameter place: The id of the device for clients; `nil` when the row names a deleted one.
   func number(_ number: Int64, in place: String?) -> Int64 {

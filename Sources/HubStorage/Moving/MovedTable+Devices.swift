@@ -74,7 +74,8 @@ extension MovedTable {
       $0.kinds = ["tags": .texts]
       $0.expressions["written"] = "%rank"
       $0.write = { session, rows in
-        try session.insert(rows, into: "registration", "tags:t written:t") { row in
+        try PostgresMovedDevices(session).insert(rows, into: "registration", "tags:t written:t") {
+          row in
           row["tags"] = .text(
             PostgresArray.literal(try [String](moved: row["tags"].bytes ?? [])))
           row["written"] = .text(String(firstTransaction + (row["written"].integer ?? 0)))
@@ -83,7 +84,8 @@ extension MovedTable {
           rows.map { row in
             HandleRow(
               hub: row["hub"].integer ?? 0, hash: row["handle_hash"].integer ?? 0,
-              number: session.number(of: row), isNative: row["template"].isNull)
+              number: PostgresMovedDevices(session).number(of: row),
+              isNative: row["template"].isNull)
           })
       }
     })
@@ -102,7 +104,7 @@ extension MovedTable {
     database: {
       readRegistrations(of: "removed_registration", &$0)
       $0.write = { session, rows in
-        try session.insert(
+        try PostgresMovedDevices(session).insert(
           rows, into: "removed_registration", "tags:t removed_at:i outcome:i new_handle:t"
         ) { row in
           let tags = try row.writtenTags(kind: .template)
@@ -258,7 +260,12 @@ struct MovedDeviceWriter: WritingSubject {
   }
 }
 
-extension PostgresSession {
+/// Devices that are written to a database, each in its slot.
+struct PostgresMovedDevices: PostgresSubject {
+  let session: PostgresSession
+
+  init(_ session: PostgresSession) { self.session = session }
+
   /// The number that a registration gets here, in the slot of its installation, or else of its id.
   fileprivate func number(of row: MovedRow) -> RegistrationID {
     slots.number(row["id"].integer ?? 0, in: row["place"].text ?? row["public_id"].text)

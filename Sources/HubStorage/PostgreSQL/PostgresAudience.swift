@@ -1,52 +1,13 @@
-package import HubCore
+import HubCore
 import NotificationHubs
 import SQLDatabase
 import Wire
-
-extension PostgresHubStore {
-  package func targets(
-    _ query: AudienceQuery, after: RegistrationID, limit: Int
-  ) async throws -> TargetPage {
-    try await readFreely(as: .delivery(of: query.hub)) {
-      try PostgresTargets($0).targets(query, after: after, limit: limit)
-    }
-  }
-
-  package func count(_ query: AudienceQuery) async throws -> Int {
-    try await readFreely { session in
-      guard try session.hasHub(query.hub),
-        let audience = try PostgresTargets(session).audience(query)
-      else {
-        return 0
-      }
-      var sql = SQLBuilder()
-      sql += "SELECT COUNT(*) FROM registration r WHERE "
-      audience.write(to: &sql)
-      let row = try sql.statement(on: session.connection)
-      return try row.step() ? Int(row.integer(0)) : 0
-    }
-  }
-
-  package func sample(_ query: AudienceQuery, limit: Int) async throws -> TargetPage {
-    try await readFreely { session in
-      guard limit > 0, try session.hasHub(query.hub),
-        let audience = try PostgresTargets(session).audience(query)
-      else { return TargetPage() }
-      let sql = try PostgresTargets(session).sampleStatement(
-        audience, limit: min(limit, PostgresTargets.pageLimit))
-      var builder = PostgresPageBuilder(templates: session.shared.templates, revision: .oldest)
-      let row = try sql.statement(on: session.connection)
-      while try row.step() { try builder.append(row) }
-      return builder.page
-    }
-  }
-}
 
 /// The audience of a query, as a condition on the rows of `registration`, called `r`.
 struct PostgresAudience {
   let query: AudienceQuery
   /// The installations that an implicit tag stands for; their rows are found by these.
-  fileprivate let installations: [Tag: [Int64]]
+  let installations: [Tag: [Int64]]
   /// The installations that everyone in the audience belongs to; `nil` when the expression does not
   /// tell.
   let only: [Int64]?
@@ -190,7 +151,7 @@ struct PostgresTargets: PostgresSubject {
   /// Draws from the registrations that follow a random number in each slot, and where those are too
   /// few from the first ones: registrations made at about the same time are drawn together, but no
   /// whole audience is read.
-  fileprivate func sampleStatement(_ audience: PostgresAudience, limit: Int) throws -> SQLBuilder {
+  func sampleStatement(_ audience: PostgresAudience, limit: Int) throws -> SQLBuilder {
     let hub = audience.query.hub
     let last = slots.sequential(try PostgresNotifications(session).lastRegistration(of: hub) ?? 0)
     var sql = SQLBuilder()
@@ -505,7 +466,7 @@ struct SQLBuilder {
 
 extension TagExpression {
   /// All tags that occur in it, negated or not.
-  fileprivate var allTags: [Tag] {
+  var allTags: [Tag] {
     switch self {
     case .tag(let tag): [tag]
     case .not(let inner): inner.allTags

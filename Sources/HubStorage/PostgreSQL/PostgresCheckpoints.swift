@@ -1,26 +1,7 @@
 import Foundation
-package import HubCore
+import HubCore
 import NotificationHubs
 import SQLDatabase
-
-/// Writes the changes of a page of deliveries.
-extension PostgresHubStore {
-  @discardableResult
-  package func checkpoint(_ checkpoint: Checkpoint) async throws -> CheckpointAnswer {
-    // Written with the page: when the reply to the commit is lost, the mark tells whether it was
-    // committed, even if nobody could look and the page is retried.
-    let mark = checkpoint.number.map { checkpoint.lease.epoch << 32 &+ $0 } ?? .random(in: .min..<0)
-    let node = heart?.id
-    return try await write(
-      as: checkpoint.label,
-      ifUnclear: .look { try PostgresCheckpoints($0).answer(to: checkpoint, marked: mark) },
-      { session in
-        try session.lockHub(checkpoint.hub)
-        try session.requireHub(checkpoint.hub)
-        return try PostgresCheckpoints(session).apply(checkpoint, marked: mark, at: node)
-      })
-  }
-}
 
 /// A part of a notification to which a checkpoint applies.
 private struct MarkedWork {
@@ -41,7 +22,7 @@ struct PostgresCheckpoints: PostgresSubject {
   init(_ session: PostgresSession) { self.session = session }
 
   /// - Throws: ``StoreError/leaseLost`` when the part is now owned by another node.
-  fileprivate func apply(
+  func apply(
     _ checkpoint: Checkpoint, marked mark: Int64, at node: Int64?
   ) throws -> CheckpointAnswer {
     let work: MarkedWork
@@ -141,7 +122,7 @@ struct PostgresCheckpoints: PostgresSubject {
   }
 
   /// The result of a checkpoint whose reply was lost; `nil` if it never committed.
-  fileprivate func answer(
+  func answer(
     to checkpoint: Checkpoint, marked mark: Int64
   ) throws -> CheckpointAnswer? {
     let row = try connection.statement(
@@ -297,5 +278,5 @@ struct PostgresCheckpoints: PostgresSubject {
 }
 
 extension Checkpoint {
-  fileprivate var startMilliseconds: Int64 { (startedAt ?? at).milliseconds }
+  var startMilliseconds: Int64 { (startedAt ?? at).milliseconds }
 }

@@ -1,36 +1,6 @@
-package import Foundation
-package import HubCore
-package import NotificationHubs
+import HubCore
+import NotificationHubs
 import SQLDatabase
-
-extension PostgresHubStore {
-  /// Counts table by table, so that other reads get their turn. When the time is up, extrapolates
-  /// from the tables counted so far: devices are distributed over the slots, and slots over the
-  /// tables, by the hash of their id.
-  package func counts(
-    of expression: TagExpression?, hub: Hub.ID, asOf: Date
-  ) async throws -> AudienceCounts {
-    let shared = engine.shared
-    let start = ContinuousClock.now
-    // Any kind will do, because it is left out of the condition.
-    let query = AudienceQuery(hub: hub, kind: .template, expression: expression, asOf: asOf)
-    var counts = AudienceCounts()
-    let tables = shared.slots.tableCount
-    for table in 0..<tables {
-      let (found, isWhole) = try await readFreely {
-        try PostgresCounting($0).counts(query, table: table)
-      }
-      counts.add(found)
-      if isWhole { break }
-      let counted = table + 1
-      if counted < tables, ContinuousClock.now - start >= shared.options.countTime {
-        counts.extrapolate(from: counted, to: tables)
-        break
-      }
-    }
-    return counts
-  }
-}
 
 /// Exact counts of an audience.
 struct PostgresCounting: PostgresSubject {
@@ -39,7 +9,7 @@ struct PostgresCounting: PostgresSubject {
   init(_ session: PostgresSession) { self.session = session }
 
   /// - Returns: `isWhole` is true when those of all slots are counted, because there are few.
-  fileprivate func counts(
+  func counts(
     _ query: AudienceQuery, table: Int
   ) throws -> (counts: AudienceCounts, isWhole: Bool) {
     var counts = AudienceCounts()

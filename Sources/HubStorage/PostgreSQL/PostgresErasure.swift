@@ -1,37 +1,7 @@
-package import HubCore
-package import NotificationHubs
+import HubCore
+import NotificationHubs
 import SQLDatabase
 import Wire
-
-extension PostgresHubStore {
-  /// Number of devices in a transaction: each costs the server a lock, and others wait for them.
-  private static let erasureSlice = 200
-
-  /// An erasure that ends early can be continued by calling it again.
-  package func eraseUser(_ userID: String, hub: Hub.ID) async throws -> UserErasure {
-    let (devices, notifications, found) = try await read { session in
-      try PostgresErasure(session).belongings(of: userID, hub: hub)
-    }
-    // Notifications first: some are recognised by tags that are deleted with the devices.
-    var erasure = try await write { session in
-      try session.lockHub(hub)
-      try session.requireHub(hub)
-      return try PostgresErasure(session).erase(notifications: notifications)
-    }
-    (erasure.tags, erasure.templates) = (found.tags, found.templates)
-    for start in stride(from: 0, to: devices.count, by: Self.erasureSlice) {
-      let slice = Array(devices[start...].prefix(Self.erasureSlice))
-      let (installations, records) = try await write { session in
-        try session.lockHub(hub)
-        try session.requireHub(hub)
-        return try PostgresErasure(session).erase(devices: slice, of: userID, hub: hub)
-      }
-      erasure.installations += installations
-      erasure.deviceRecords += records
-    }
-    return erasure
-  }
-}
 
 /// Erases what belongs to a user.
 struct PostgresErasure: PostgresSubject {
@@ -44,7 +14,7 @@ struct PostgresErasure: PostgresSubject {
 
   /// Everything that belongs to a user: the devices, the numbers of notifications that were for
   /// this user alone, and the number of tags and templates that nobody else has.
-  fileprivate func belongings(
+  func belongings(
     of user: String, hub: Hub.ID
   ) throws -> ([Device], notifications: [Int64], own: (tags: Int, templates: Int)) {
     let devices = try PostgresTargets(session).installations(ofUser: user, hub: hub)

@@ -5,7 +5,8 @@ package import SQLDatabase
 /// client. Tag expressions are evaluated there, in SQL; no node caches anything that another may
 /// change.
 ///
-/// Its subjects are in files beside this one, as in `Subjects` for SQLite.
+/// Its calls are extensions in files beside this one; the statements of a subject are a type on a
+/// session, for example ``PostgresOutcomes``.
 package struct PostgresHubStore: HubStore {
   package struct Options: Sendable {
     /// Number of slots that devices are divided into, a power of two up to 256. It takes effect

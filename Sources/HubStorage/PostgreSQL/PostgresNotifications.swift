@@ -1,44 +1,7 @@
-package import Foundation
-package import HubCore
+import Foundation
+import HubCore
 import NotificationHubs
 import SQLDatabase
-
-/// Notifications as their senders see them.
-extension PostgresHubStore {
-  package func accept(_ submission: Submission) async throws -> Acceptance {
-    let submission = dated(submission)
-    let (record, node) = (submission.record, heart?.livingID)
-    return try await write(
-      as: submission.label,
-      ifUnclear: .look { session in
-        try NotificationTable(session.connection).notificationNumber(record.id, hub: record.hub).map
-        { _ in .accepted }
-      },
-      { session in
-        try session.lockHub(record.hub)
-        try session.requireHub(record.hub)
-        return try PostgresNotifications(session).accept(submission, at: node)
-      })
-  }
-
-  package func releaseSchedules(asOf now: Date, limit: Int) async throws -> FoundNotifications {
-    let (node, steady) = (heart?.livingID, steadyRelease(clock.steady()))
-    return try await write(as: .delivery(rows: limit), ifUnclear: .again) { session in
-      try PostgresNotifications(session).releaseSchedules(
-        asOf: now, steadily: steady, limit: limit, at: node)
-    }
-  }
-
-  private func dated(_ submission: Submission) -> Submission {
-    var dated = submission
-    dated.record.steadyRelease = submission.record.steadyRelease.map(steadyRelease)
-    return dated
-  }
-
-  private func steadyRelease(_ moment: Date) -> Date {
-    heart?.isSettled == false ? NotificationRecord.unknownRelease : moment
-  }
-}
 
 /// Accepted notifications, and the release of scheduled ones.
 struct PostgresNotifications: PostgresSubject {
@@ -48,7 +11,7 @@ struct PostgresNotifications: PostgresSubject {
 
   /// Stores a notification, or recognises it as a repeat.
   /// - Parameter node: The node that begins with a narrow one.
-  fileprivate func accept(_ submission: Submission, at node: Int64?) throws -> Acceptance {
+  func accept(_ submission: Submission, at node: Int64?) throws -> Acceptance {
     let record = submission.record
     if let claim = submission.idempotency, let earlier = try keep(claim, for: record) {
       return earlier

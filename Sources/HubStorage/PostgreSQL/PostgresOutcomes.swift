@@ -1,30 +1,7 @@
-package import Foundation
-package import HubCore
+import Foundation
+import HubCore
 import NotificationHubs
 import SQLDatabase
-
-/// Outcomes of a notification for single devices.
-extension PostgresHubStore {
-  package func outcomes(
-    of id: NotificationID, hub: Hub.ID, _ filter: OutcomeFilter, after: RegistrationID, limit: Int
-  ) async throws -> OutcomePage {
-    try await read {
-      try PostgresOutcomes($0).outcomes(of: id, hub: hub, filter, after: after, limit: limit)
-    }
-  }
-
-  package func retry(
-    of id: NotificationID, hub: Hub.ID, registration: RegistrationID
-  ) async throws -> Checkpoint.Retry? {
-    try await read {
-      try OutcomeTable($0.connection).retry(of: id, hub: hub, registration: registration)
-    }
-  }
-
-  package func clearOutcomes(before: Date, keeping maximum: Int) async throws -> Bool {
-    try await clearing { try PostgresOutcomes($0).clearOutcomes(before: before, keeping: maximum) }
-  }
-}
 
 /// Outcomes of a notification for single devices.
 struct PostgresOutcomes: PostgresSubject {
@@ -105,7 +82,7 @@ struct PostgresOutcomes: PostgresSubject {
 
   /// See ``OutcomeStore/clearOutcomes(before:keeping:)``. Outcomes in the partition of a day are
   /// dropped together, once the last of them is old.
-  fileprivate func clearOutcomes(before limit: Date, keeping maximum: Int) throws -> Bool {
+  func clearOutcomes(before limit: Date, keeping maximum: Int) throws -> Bool {
     let limit = limit.milliseconds
     let keepers = try connection.rows(
       """
@@ -196,7 +173,7 @@ struct PostgresOutcomes: PostgresSubject {
   // MARK: Reading
 
   /// See ``OutcomeStore/outcomes(of:hub:_:after:limit:)``.
-  fileprivate func outcomes(
+  func outcomes(
     of id: NotificationID, hub: Hub.ID, _ filter: OutcomeFilter, after: RegistrationID, limit: Int
   ) throws -> OutcomePage {
     guard limit > 0,

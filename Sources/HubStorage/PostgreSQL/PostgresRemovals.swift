@@ -1,16 +1,8 @@
-package import Foundation
-package import HubCore
-package import NotificationHubs
+import Foundation
+import HubCore
+import NotificationHubs
 import SQLDatabase
 import Wire
-
-extension PostgresHubStore {
-  package func restoreRemoved(
-    _ wave: RemovalWave, hub: Hub.ID, asOf now: Date, limit: Int
-  ) async throws -> DeviceRestoration {
-    try await write { try PostgresRemovals($0).restore(wave, hub: hub, asOf: now, limit: limit) }
-  }
-}
 
 /// Handles that a push service has reported dead or replaced; for ``WorkStore/checkpoint(_:)``.
 struct PostgresRemovals: PostgresSubject {

@@ -22,7 +22,7 @@ extension PostgresSchema {
   }
 
   /// As ``PostgresHubStore/adoptServer()``, each table in a transaction of its own.
-  fileprivate static func adopt(
+  static func adopt(
     _ connection: any SQLConnection, _ slots: DeviceSlots
   ) throws -> (registrations: Int, notifications: Int) {
     var registrations = 0
@@ -60,20 +60,5 @@ extension PostgresSchema {
       WHERE confirmed > pg_current_xact_id() OR written > pg_current_xact_id()
         OR shared_at > pg_current_xact_id()
       """)
-  }
-}
-
-extension PostgresHubStore {
-  /// Makes everything that is stored count as written before what happens on this server, whether
-  /// or not it is known that the database came from another one. Can be called again after an
-  /// interruption.
-  /// - Returns: Number of registrations with transaction numbers in this server's future, and
-  ///   number of notifications that are being delivered.
-  package func adoptServer() async throws -> (registrations: Int, notifications: Int) {
-    try await engine.perform(.single, on: engine.writers, ifUnclear: .again) { session in
-      try session.connection.withoutAnswerLimit {
-        try PostgresSchema.adopt(session.connection, session.slots)
-      }
-    }
   }
 }

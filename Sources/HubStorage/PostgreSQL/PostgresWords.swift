@@ -1,29 +1,7 @@
 import Foundation
-package import HubCore
+import HubCore
 import NotificationHubs
 import SQLDatabase
-
-/// Findings of nodes about lanes, as rows that belong to the sender.
-extension PostgresHubStore {
-  package func exchange(
-    _ findings: Set<LaneFinding>, recovered: Set<LaneKey>
-  ) async throws -> PeerReport {
-    guard let heart else { return PeerReport() }
-    let node = heart.id
-    let told = heart.told(as: node)
-    // Usually there is nothing new to announce.
-    guard findings != told || !recovered.isEmpty else {
-      return try await readFreely(as: .delivery()) { try PostgresWords($0).news(for: node, told) }
-    }
-    let news = try await write(as: .delivery(), ifUnclear: .again) { session in
-      try PostgresWords(session).tell(findings, told, as: node)
-      try PostgresWords(session).takeBack(recovered)
-      return try PostgresWords(session).news(for: node, told.intersection(findings))
-    }
-    heart.note(told: findings, as: node)
-    return news
-  }
-}
 
 /// Statements that nodes exchange about delivery queues.
 struct PostgresWords: PostgresSubject {
@@ -31,9 +9,7 @@ struct PostgresWords: PostgresSubject {
 
   init(_ session: PostgresSession) { self.session = session }
 
-  fileprivate func tell(_ findings: Set<LaneFinding>, _ told: Set<LaneFinding>, as node: Int64)
-    throws
-  {
+  func tell(_ findings: Set<LaneFinding>, _ told: Set<LaneFinding>, as node: Int64) throws {
     for finding in told.subtracting(findings) {
       try execute(
         "DELETE FROM lane_word WHERE node = ?1 AND hub = ?2 AND platform = ?3 AND kind = ?4", node,
@@ -56,7 +32,7 @@ struct PostgresWords: PostgresSubject {
 
   /// Withdraws refusals after a push has succeeded: nodes whose credential was refused may try
   /// again.
-  fileprivate func takeBack(_ lanes: Set<LaneKey>) throws {
+  func takeBack(_ lanes: Set<LaneKey>) throws {
     for lane in lanes {
       try execute(
         "DELETE FROM lane_word WHERE hub = ?1 AND platform = ?2 AND kind = ?3", lane.hub,
@@ -66,7 +42,7 @@ struct PostgresWords: PostgresSubject {
 
   /// - Parameter told: The findings that this node has announced before; a refusal that is missing now
   ///   is lifted.
-  fileprivate func news(for node: Int64, _ told: Set<LaneFinding>) throws -> PeerReport {
+  func news(for node: Int64, _ told: Set<LaneFinding>) throws -> PeerReport {
     var news = PeerReport()
     news.lifted = Set(told.lazy.filter { $0.kind == .refused }.map(\.lane))
     let row = try connection.statement(

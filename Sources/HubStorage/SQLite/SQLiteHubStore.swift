@@ -4,7 +4,8 @@ package import SQLDatabase
 /// The embedded engine of ``HubStore``: one SQLite file. Bitmaps of tags determine which
 /// registrations match an expression.
 ///
-/// Its subjects are in `Subjects`, a file for each: calls, SQL and rows together.
+/// Its subjects are in `Subjects`, a file for each: calls, SQL and rows together. The statements of a
+/// subject are a type on a session: ``OutcomeReader``, ``OutcomeWriter``.
 package struct SQLiteHubStore: HubStore {
   package struct Options: Sendable {
     /// Memory for the bitmaps of tags, in bytes.

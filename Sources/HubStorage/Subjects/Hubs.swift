@@ -116,30 +116,6 @@ extension SubjectWriting {
   }
 }
 
-extension ReadSession {
-  func hasHub(_ hub: Hub.ID) throws -> Bool { try connection.hasHub(hub) }
-}
-
-extension WriteSession {
-  /// Announces that hubs, policies or credentials change with this transaction.
-  func changeDirectory() {
-    state.directoryVersion += 1
-    hasChangedDirectory = true
-  }
-
-  /// - Throws: ``StoreError/noHub`` when there is no such hub.
-  func requireHub(_ hub: Hub.ID) throws {
-    guard try hasHub(hub) else { throw StoreError.noHub }
-  }
-
-  func hasHub(_ hub: Hub.ID) throws -> Bool {
-    if hubs.contains(hub) { return true }
-    guard try connection.hasHub(hub) else { return false }
-    hubs.insert(hub)
-    return true
-  }
-}
-
 extension SQLConnection {
   /// A hub that is being deleted does not exist, whatever rows it still has.
   func hasHub(_ hub: Hub.ID) throws -> Bool {
