@@ -1,29 +1,7 @@
-package import Foundation
-package import HubCore
-package import NotificationHubs
+import Foundation
+import HubCore
+import NotificationHubs
 import SQLDatabase
-
-extension SQLiteHubStore {
-  package func counts(
-    of expression: TagExpression?, hub: Hub.ID, asOf: Date
-  ) async throws -> AudienceCounts {
-    var (counts, isComplete) = try await readFreely {
-      try AudienceCountReader($0).counts(of: expression, hub: hub, asOf: asOf)
-    }
-    if isComplete { return counts }
-    let query = AudienceQuery(hub: hub, kind: .template, expression: expression, asOf: asOf)
-    var next: UInt32? = 0
-    // Counts in slices, so that other reads get their turn.
-    while let first = next {
-      let stretch = try await readFreely {
-        try AudienceCountReader($0).templateCounts(query, from: first)
-      }
-      counts.templates.merge(stretch.counts, uniquingKeysWith: +)
-      next = stretch.next
-    }
-    return counts
-  }
-}
 
 /// The audiences of all kinds of sends to one expression.
 private struct AudienceKinds {
@@ -62,7 +40,7 @@ struct AudienceCountReader: ReadingSubject {
   init(_ session: ReadSession) { self.session = session }
 
   /// - Returns: `isComplete` is false when templates remain to be counted from their rows.
-  fileprivate func counts(
+  func counts(
     of expression: TagExpression?, hub: Hub.ID, asOf: Date
   ) throws -> (counts: AudienceCounts, isComplete: Bool) {
     let kinds = try connection.reading { try self.kinds(of: expression, hub: hub, asOf: asOf) }
@@ -111,7 +89,7 @@ struct AudienceCountReader: ReadingSubject {
 
   /// Counts one slice of an audience, from a registration number on.
   /// - Returns: The counts, and the number at which the next slice starts; `nil` after the last.
-  fileprivate func templateCounts(
+  func templateCounts(
     _ query: AudienceQuery, from first: UInt32
   ) throws -> (counts: [TemplateKey: Int], next: UInt32?) {
     guard let audience = try AudienceReader(session).audience(query, withExpired: true) else {

@@ -1,24 +1,6 @@
-package import HubCore
+import HubCore
 import NotificationHubs
 import SQLDatabase
-
-extension SQLiteHubStore {
-  package func targets(
-    _ query: AudienceQuery, after: RegistrationID, limit: Int
-  ) async throws -> TargetPage {
-    try await readFreely(as: .delivery(of: query.hub)) {
-      try TargetReader($0).targets(query, after: after, limit: limit)
-    }
-  }
-
-  package func count(_ query: AudienceQuery) async throws -> Int {
-    try await readFreely { try TargetReader($0).count(query) }
-  }
-
-  package func sample(_ query: AudienceQuery, limit: Int) async throws -> TargetPage {
-    try await readFreely { try TargetReader($0).sample(query, limit: limit) }
-  }
-}
 
 /// Pages of an audience's targets.
 struct TargetReader: ReadingSubject {

@@ -194,3 +194,12 @@ final class WriteSession {
     templates.forget()
   }
 }
+
+extension ReadSession {
+  func perform(_ job: Job<ReadSession>, health: StoreHealth) {
+    do { try job.run(self)() } catch {
+      health.readFailed(error)
+      job.fail(StoreError.orRefusal(error))
+    }
+  }
+}

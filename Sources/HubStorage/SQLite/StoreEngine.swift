@@ -267,12 +267,3 @@ extension SQLiteHubStore.Options {
     return writing
   }
 }
-
-extension ReadSession {
-  func perform(_ job: Job<ReadSession>, health: StoreHealth) {
-    do { try job.run(self)() } catch {
-      health.readFailed(error)
-      job.fail(StoreError.orRefusal(error))
-    }
-  }
-}

@@ -1,0 +1,15 @@
+import HubCore
+
+extension SQLiteHubStore: SubjectStore {
+  package func reading<Value: Sendable>(
+    _ call: String, _ body: @escaping @Sendable (any SubjectReading) throws -> Value
+  ) async throws -> Value {
+    try await read(call) { try body($0) }
+  }
+
+  package func writing<Value: Sendable>(
+    _ call: String, _ body: @escaping @Sendable (any SubjectWriting) throws -> Value
+  ) async throws -> Value {
+    try await write(call) { try body($0) }
+  }
+}
