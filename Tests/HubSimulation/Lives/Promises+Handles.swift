@@ -61,7 +61,10 @@ extension Life {
   /// Handles that a process's guard may have let go.
   private func mostGone(_ words: HandleWords, at place: ProcessID, _ lane: Lane) -> Int {
     // What is under way when it is stopped has been counted here already.
-    guard words.dead > Self.freeHandles + plan[.page], words.isOfWhole else { return words.dead }
+    let isCalm = processes.contains { $0.place == place && $0.isUndisturbed }
+    guard words.dead > Self.freeHandles + (isCalm ? 0 : plan[.page]), words.isOfWhole else {
+      return words.dead
+    }
     // It begins again with another credential, and forgets after a while.
     let changes = plan.lines.count {
       $0.act == .credential && $0[0] == lane.hub
@@ -70,7 +73,6 @@ extension Life {
     let begins = 1 + changes + Int(world.seconds / Self.guardSpan)
     let free = Self.freeHandles * begins
     // Who was disturbed may not have brought back what went before the alarm.
-    let isCalm = processes.contains { $0.place == place && $0.isUndisturbed }
     return isCalm ? free : max(free, Int(0.3 * Double(words.alive + words.dead)))
   }
 }
