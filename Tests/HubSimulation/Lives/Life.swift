@@ -457,6 +457,10 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
       abs(clock.date.timeIntervalSince(world.date)) >= 1
     }
     if isWrong(databaseClock) { beginStep() }
+    // To set it right is a step forward.
+    if world.date.timeIntervalSince(databaseClock.date) >= 86_000 {
+      observations.hasSkippedDays = true
+    }
     if (clocks + [databaseClock]).contains(where: isWrong) { steppedAt = world.seconds }
     for clock in clocks + [databaseClock] { clock.setRight() }
     for (machine, hold) in held.sorted(by: { $0.key < $1.key }) { release(machine, from: hold.act) }
