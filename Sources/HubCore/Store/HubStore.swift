@@ -31,7 +31,6 @@ package protocol StoreUpkeep: Sendable {
   /// of its own.
   /// - Parameter bytes: Approximate memory that it keeps.
   /// - Throws: Also ``StoreError/busy``.
-  /// - Throws: Also ``StoreError/busy``.
   func inTurn<Value: Sendable>(
     bytes: Int, _ work: @escaping @Sendable () throws -> Value
   ) async throws -> Value
