@@ -40,6 +40,10 @@ package struct HubAPI: HTTPHandler {
   /// Answers a request of this process, without a token. No listener can reach this: it knows only
   /// ``respond(to:)``, and nothing in a request selects this method.
   package func respond(to request: HTTPRequest, as owner: HubOwner) async -> HTTPResponse {
+    // What a listener refuses before it calls the hub.
+    guard request.body.count <= HubAPIConfiguration.maxBodyBytes else {
+      return reject(.contentTooLarge, request: request)
+    }
     var api = self
     api.owner = owner
     return await api.answer(to: request)

@@ -505,6 +505,7 @@ extension CommandLineSuite {
       let made = try #require(
         try JSONSerialization.jsonObject(with: Data(backup.output.utf8)) as? [String: Any])
       #expect(made["file"] as? String == file && made["belfry"] as? String == "0.1.0")
+      #expect(!FileManager.default.fileExists(atPath: old + "/.belfry-backup"))
       writer.cancel()
       let after = await writer.value + 1
       server.signal(SIGKILL)

@@ -71,6 +71,17 @@ struct InProcessTests {
     await #expect(throws: NotificationHubError.self) { try await client.erase(user: "bob") }
   }
 
+  @Test("a body that a listener refuses is refused to the owner as well")
+  func size() async throws {
+    let hub = try await TestHub()
+    let reply = await hub.api.respond(
+      to: HTTPRequest(
+        method: .put, target: "/hub1/installations/i", headers: [:],
+        body: [UInt8](repeating: 32, count: HubAPIConfiguration.maxBodyBytes + 1)),
+      as: HubOwner(commandLine: "ann") { _ in })
+    #expect(reply.status == .contentTooLarge)
+  }
+
   @Test("what a listener is given asks for a token, whatever the request says of itself")
   func listener() async throws {
     let hub = try await TestHub()

@@ -116,7 +116,9 @@ struct Backup {
   /// Removes only the files that a backup creates.
   private func clear(_ folder: String) {
     for part in BackupPart.allCases {
-      for end in ["", "-journal", "-wal", "-shm"] { _ = unlink(folder + "/" + part.rawValue + end) }
+      for end in ["", "-journal", "-wal", "-shm", "-mark"] {
+        _ = unlink(folder + "/" + part.rawValue + end)
+      }
     }
   }
 
@@ -187,7 +189,13 @@ struct Backup {
       try await target.closing {
         let lines = MoveProgressLines(context)
         defer { lines.clear() }
-        _ = try await HubMove(from: source, to: target).run { lines.show($0) }
+        do {
+          _ = try await HubMove(from: source, to: target).run { lines.show($0) }
+        } catch let refusal as MoveRefusal {
+          // Nodes drop the tables of old days, which no snapshot keeps.
+          throw CommandFailure(
+            "the copy is not what the database has: make the backup again (\(refusal))")
+        }
       }
     }
   }
