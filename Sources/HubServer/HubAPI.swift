@@ -40,7 +40,7 @@ package struct HubAPI: HTTPHandler {
   /// Answers a request of this process, without a token. No listener can reach this: it knows only
   /// ``respond(to:)``, and nothing in a request selects this method.
   package func respond(to request: HTTPRequest, as owner: HubOwner) async -> HTTPResponse {
-    // What a listener refuses before it calls the hub.
+    // A listener refuses it before it calls the hub.
     guard request.body.count <= HubAPIConfiguration.maxBodyBytes else {
       return reject(.contentTooLarge, request: request)
     }
