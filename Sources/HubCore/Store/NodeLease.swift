@@ -183,8 +183,8 @@ package struct NodeLease: Sendable {
   }
 
   /// The step of the database's clock, in milliseconds, if no node has reported it yet; else `nil`.
-  /// It is reported in the transaction of the heartbeat that the reading belongs to, so that whoever
-  /// sees the heartbeat sees the step.
+  /// It is reported in the transaction of the heartbeat that the reading belongs to: a node that reads
+  /// the heartbeat also reads the step.
   /// - Parameter id: The number under which the heartbeat was accepted.
   package func step(in new: Reading, as id: Int64) -> Int64? {
     guard isSettled, self.id == id, let old = reading, let ahead = ahead(new) else { return nil }

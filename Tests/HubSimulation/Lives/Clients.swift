@@ -322,7 +322,7 @@ extension Life {
     }
   }
 
-  /// What was for an erased user alone goes with its key, which is nothing that was for everyone.
+  /// Notifications for an erased user alone are deleted with their keys; those for everyone are not.
   func mayBeErased(_ line: Int) -> Bool {
     guard let what = lines[line] else { return false }
     let isForAll = [.send, .schedule].contains(what.act) && Names.expression(what[2]) == nil

@@ -321,7 +321,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
     default: break
     }
     services.strike(line, for: seconds)
-    // What comes to no service is not seen there.
+    // Requests that reach no service are not recorded there.
     if line.act == .disconnect {
       trouble(LifeServices.service(Names.platforms[line[0]]), until: world.seconds + seconds)
     } else if line.act == .withhold {

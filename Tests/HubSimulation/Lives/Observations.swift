@@ -92,7 +92,7 @@ struct Observations {
   var pace = PaceRecords()
   var answers = Answers()
   var handleWords: [Lane: [ProcessID: HandleWords]] = [:]
-  /// How far each part has come, and since when, in seconds.
+  /// The progress of each part, and the time of its last change, in seconds.
   var progress: [String: (mark: Progress, since: Double)] = [:]
   /// Until when lanes to a service may rest, in seconds.
   var troubles: [SimulatedService: Double] = [:]

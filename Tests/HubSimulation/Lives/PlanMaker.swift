@@ -186,7 +186,7 @@ package struct PlanMaker {
           moments.isEmpty || draw.oneIn(2)
           ? draw.below(length + 5_000) : max(0, draw.pick(moments) + draw.between(-12_000, 12_000))
         moments.append(moment)
-        // Where much has succeeded before, the guard lets more handles go than a small life has.
+        // After many successes the guard lets more handles go than a small life has.
         let isEarly = kind == .slander && draw.oneIn(2)
         makeFault(kind, at: isEarly ? draw.between(2_500, 8_000) : moment)
       }

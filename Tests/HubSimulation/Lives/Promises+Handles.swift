@@ -11,7 +11,7 @@ struct Slandered {
   fileprivate var gone: [Lane: Int] = [:]
 }
 
-/// What one process has heard of the handles of a lane.
+/// The answers that one process has received about the handles of a lane.
 struct HandleWords {
   fileprivate var alive = 0
   fileprivate var dead = 0
@@ -23,7 +23,7 @@ struct HandleWords {
 extension Life {
   /// So many handles of a lane go whatever share of it they are.
   private static let freeHandles = 10
-  /// How long an answer counts, in seconds.
+  /// Number of seconds for which an answer counts.
   private static let guardSpan = 3_600.0
 
   func watchHandles(_ call: ServiceCall, _ place: ProcessID) {
@@ -60,7 +60,7 @@ extension Life {
 
   /// Handles that a process's guard may have let go.
   private func mostGone(_ words: HandleWords, at place: ProcessID, _ lane: Lane) -> Int {
-    // What is under way when it is stopped has been counted here already.
+    // Pushes in progress when it is stopped have been counted here already.
     let isCalm = processes.contains { $0.place == place && $0.isUndisturbed }
     guard words.dead > Self.freeHandles + (isCalm ? 0 : plan[.page]), words.isOfWhole else {
       return words.dead
