@@ -101,13 +101,13 @@ struct NodeObservingTests {
       let one = try await Node(stores[0], hubs: ["hub1"])
       let two = try await Node(stores[1], hubs: [])
       #expect(await one.get("/health/ready").status == .ok)
-      let heart = try #require(stores[0].heart)
+      let heartbeat = try #require(stores[0].heartbeat)
       let blocker = try PostgresConnection(
         address: stores[0].engine.shared.address, component: "test")
-      try blocker.execute("BEGIN; SELECT 1 FROM node WHERE id = \(heart.id) FOR UPDATE")
+      try blocker.execute("BEGIN; SELECT 1 FROM node WHERE id = \(heartbeat.id) FOR UPDATE")
       // A beat that was under way counts once more.
       try await until("unready") {
-        heart.loseTime(.seconds(60))
+        heartbeat.loseTime(.seconds(60))
         return await one.get("/health/ready").status == .serviceUnavailable
       }
       let reply = await one.get("/health/ready")

@@ -435,7 +435,7 @@ struct HubMoveTests {
     let store = try await PostgresStores.open(address, options: options)
     let claimed = try await store.claimWork(limit: 100)
     #expect(Set(claimed.records.map(\.id.rawValue)) == ["n-broadcast", "n-direct", "n-late"])
-    let node = store.heart?.id
+    let node = store.heartbeat?.id
     _ = try await store.write { try $0.execute("UPDATE work SET owner = ?1", node) }
     let found = try await picture(store)
     try await store.close()

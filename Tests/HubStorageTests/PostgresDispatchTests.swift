@@ -139,7 +139,7 @@ struct PostgresDispatchTests {
       await one.gateway.arrived(batches: 1)
       // As one that stands still: it claims nothing more.
       one.hook.refuse("claimWork(limit:)", with: .locked)
-      let lost = try #require(one.store.heart?.id)
+      let lost = try #require(one.store.heartbeat?.id)
       try await two.store.write { session in
         _ = try session.execute("UPDATE node SET is_dead = 1 WHERE id = ?1", lost)
       }

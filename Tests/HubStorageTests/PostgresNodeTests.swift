@@ -67,7 +67,7 @@ struct PostgresNodeTests {
 
   /// As another node does that has not seen a heartbeat of this one for a lease.
   private func silence(_ node: PostgresHubStore) async throws {
-    let id = try #require(node.heart?.id)
+    let id = try #require(node.heartbeat?.id)
     _ = try await node.write { session in
       try session.execute("UPDATE node SET is_dead = 1 WHERE id = ?1", id)
     }
@@ -197,7 +197,7 @@ struct PostgresNodeTests {
       let isOver = DispatchSemaphore(value: 0)
       let (holding, isHolding) = AsyncStream<Void>.makeStream()
       // No heartbeat of the first gets through, and its readers are busy.
-      let id = try #require(one.heart?.id)
+      let id = try #require(one.heartbeat?.id)
       async let holder: Void = two.write { session in
         try session.execute("SELECT id FROM node WHERE id = ?1 FOR UPDATE", id)
         isHolding.finish()
@@ -243,7 +243,7 @@ struct PostgresNodeTests {
         try await group.waitForAll()
       }
       try await holder
-      try await one.heart?.beat()
+      try await one.heartbeat?.beat()
       try await one.put(SampleDevice("i-1"), hub: hub, at: Self.now)
       #expect(await one.condition() == .healthy)
     }
@@ -464,7 +464,7 @@ struct PostgresNodeTests {
         _ = try await one.write { try $0.execute("\(change) WHERE id = ?1", old) }
         #expect(one.holdsLeases)
         #expect(try await one.claimWork(limit: 9).isEmpty)
-        try await one.heart?.beat()
+        try await one.heartbeat?.beat()
         #expect(one.nodeID > old)
         #expect(try await one.claimWork(limit: 9).count == 1)
         #expect(try await one.claimWork(limit: 9).isEmpty, "once is enough")
@@ -614,7 +614,7 @@ struct PostgresNodeTests {
     arguments: [-3_600_000, 0, 3_600_000])
   func watched(offset: Int64) async throws {
     try await scene { one, _, _ in
-      let heart = try #require(one.heart)
+      let heartbeat = try #require(one.heartbeat)
       _ = try await one.write { session in
         try session.execute(
           """
@@ -625,10 +625,10 @@ struct PostgresNodeTests {
       func silent() async throws -> Bool? {
         try await one.nodes().first { $0.name == "silent" }?.isDead
       }
-      try await heart.beat()
+      try await heartbeat.beat()
       #expect(try await silent() == false, "it has only been seen once")
       let limit = ContinuousClock.now + .seconds(60)
-      while try await silent() == false, ContinuousClock.now < limit { try await heart.beat() }
+      while try await silent() == false, ContinuousClock.now < limit { try await heartbeat.beat() }
       #expect(try await silent() == true)
       let others = try await one.nodes().filter { $0.name != "silent" }
       #expect(others.count == 2 && others.allSatisfy { !$0.isDead })
@@ -640,10 +640,10 @@ struct PostgresNodeTests {
     try await scene { one, _, hub in
       try await one.accept(record("n-1", hub))
       let mine = try await one.claimWork(limit: 9)
-      let id = try #require(one.heart?.id)
+      let id = try #require(one.heartbeat?.id)
       try await silence(one)
-      try await one.heart?.beat()
-      #expect(one.heart?.livingID != id && one.heart?.livingID != nil)
+      try await one.heartbeat?.beat()
+      #expect(one.heartbeat?.livingID != id && one.heartbeat?.livingID != nil)
       await expectLeaseLost { try await one.checkpoint(checkpoint(mine[0])) }
       #expect(try await one.claimWork(limit: 9).count == 1)
     }
@@ -661,11 +661,11 @@ struct PostgresNodeTests {
           """)
       }
       try await silence(two)
-      try await two.heart?.beat()
+      try await two.heartbeat?.beat()
       var sent = record("n-1", hub)
       sent.steadyRelease = two.clock.steady().addingTimeInterval(3_600)
       try await two.accept(sent)
-      #expect(two.heart?.livingID == nil && two.heart?.trouble == nil)
+      #expect(two.heartbeat?.livingID == nil && two.heartbeat?.trouble == nil)
       #expect(try await two.claimWork(limit: 9).isEmpty)
       let found = try #require(try await one.claimWork(limit: 9).records.first?.steadyRelease)
       #expect(abs(found.timeIntervalSince(one.clock.steady())) < 60)
@@ -673,8 +673,8 @@ struct PostgresNodeTests {
         try session.execute(
           "UPDATE node SET heartbeat = (SELECT MAX(heartbeat) FROM node) WHERE id = 0")
       }
-      try await two.heart?.beat()
-      #expect(two.heart?.livingID != nil)
+      try await two.heartbeat?.beat()
+      #expect(two.heartbeat?.livingID != nil)
     }
   }
 
@@ -687,7 +687,7 @@ struct PostgresNodeTests {
       #expect(abs(ahead()) < 5)
       // Another node has told of an hour; the clock is right again before this one beats.
       _ = try await two.write { try $0.execute("UPDATE store_state SET clock_steps = 3600000") }
-      try await one.heart?.beat()
+      try await one.heartbeat?.beat()
       #expect(abs(ahead()) < 5)
       let told = try await one.read { try $0.first("SELECT clock_steps FROM store_state") } ?? .max
       #expect(abs(told) < 5_000, "it tells of the second step")
@@ -697,7 +697,7 @@ struct PostgresNodeTests {
       try await one.accept(sent)
       try await silence(one)
       let found = try #require(try await two.claimWork(limit: 9).records.first)
-      try await two.heart?.beat()
+      try await two.heartbeat?.beat()
       let context = DispatchContext(found, limits: DispatchLimits(), at: DispatchMoment(two.clock))
       let left = context.deadline.timeIntervalSince(two.clock.steady())
       #expect(left > 1_700 && left <= 1_801, "its window has not passed")
@@ -713,7 +713,7 @@ struct PostgresNodeTests {
       #expect(try await two.nodes().map(\.name) == ["node-1", "node-2"])
       #expect(try await two.nodes().first?.address == "http://127.0.0.1:1")
       #expect(try await two.nodes().allSatisfy(\.isAlive))
-      await one.heart?.stop()
+      await one.heartbeat?.stop()
       #expect(try await two.nodes().map(\.name) == ["node-2"])
       #expect(try await two.claimWork(limit: 9).count == 1, "what it had is free at once")
     }

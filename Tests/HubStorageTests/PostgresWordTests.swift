@@ -46,16 +46,16 @@ struct PostgresWordTests {
       _ = try await nodes[0].exchange([said[0], later], recovered: [])
       let heard2 = try await heard(by: 2).findings
       #expect(heard2.count == 2 && heard2.contains(later))
-      let id = try #require(nodes[0].heart?.id)
+      let id = try #require(nodes[0].heartbeat?.id)
       _ = try await nodes[1].write { session in
         try session.execute("UPDATE node SET is_dead = 1 WHERE id = ?1", id)
       }
       #expect(try await heard(by: 1).findings.isEmpty, "it may be dead")
       // It lives after all, under another number: what it says is told once more.
-      try await nodes[0].heart?.beat()
+      try await nodes[0].heartbeat?.beat()
       _ = try await nodes[0].exchange([said[0], later], recovered: [])
       #expect(try await heard(by: 1).findings.count == 2)
-      await nodes[0].heart?.stop()
+      await nodes[0].heartbeat?.stop()
       let without = try await heard(by: 1)
       #expect(without.findings.isEmpty && without.nodes == 2)
     }
@@ -256,7 +256,7 @@ struct PostgresWordTests {
       }
       #expect(one.dispatcher.nodes.share(of: 10) == 5)
       await two.dispatcher.stop(within: .seconds(10))
-      await two.store.heart?.stop()
+      await two.store.heartbeat?.stop()
       try await turn.until("one is alone") { one.dispatcher.nodes.value == 1 }
     }
   }

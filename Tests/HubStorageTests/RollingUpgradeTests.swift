@@ -57,7 +57,7 @@ struct RollingUpgradeTests {
       let known = try Self.steps().count
       try update(old, besideVersionsFrom: known)
 
-      try await old.heart?.beat()
+      try await old.heartbeat?.beat()
       #expect(await old.condition() == .healthy)
       try await old.put(SampleDevice("i-2"), hub: hub.id, at: Self.now)
       try await old.accept(record("n-2", hub.id))
@@ -87,7 +87,7 @@ struct RollingUpgradeTests {
       let known = try Self.steps().count
       try update(old, besideVersionsFrom: nil)
       await #expect(throws: StoreError.newerSchema(found: known + 1, known: known)) {
-        try await old.heart?.beat()
+        try await old.heartbeat?.beat()
       }
       guard case .leaseLost(let reason) = await old.condition() else {
         Issue.record("it is well")

@@ -129,8 +129,8 @@ final class PostgresEngine: Sendable {
   ///
   /// - Throws: When the database hangs. In a process without a heartbeat, silence proves nothing.
   func refuseIfHung() throws {
-    guard let heart = shared.heart.withLock({ $0 }), heart.isBeating,
-      shared.health.silence > heart.lease * 2
+    guard let heartbeat = shared.heartbeat.withLock({ $0 }), heartbeat.isBeating,
+      shared.health.silence > heartbeat.lease * 2
     else { return }
     let error =
       shared.health.fault

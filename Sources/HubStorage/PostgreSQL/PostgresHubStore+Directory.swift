@@ -53,7 +53,7 @@ extension PostgresHubStore {
     guard !engine.shared.isClosing.load(ordering: .relaxed) else {
       return .unavailable(reason: StoreError.closed.description)
     }
-    if heart == nil, engine.shared.health.condition != nil {
+    if heartbeat == nil, engine.shared.health.condition != nil {
       _ = try? await engine.perform(.single, on: engine.readers, ifUnclear: .again) { session in
         try session.first("SELECT 1")
       }
@@ -63,6 +63,6 @@ extension PostgresHubStore {
       return engine.shared.health.condition ?? .unavailable(reason: "\(error)")
     }
     if let fault = engine.shared.health.condition { return fault }
-    return heart?.trouble.map { .leaseLost(reason: $0) } ?? .healthy
+    return heartbeat?.trouble.map { .leaseLost(reason: $0) } ?? .healthy
   }
 }

@@ -5,7 +5,7 @@ import SQLDatabase
 /// Jobs belong to the node that runs them; others take them over when it is gone.
 extension PostgresHubStore {
   package func addJob(_ job: HubJob, forgetting limit: Date) async throws {
-    let node = heart?.livingID
+    let node = heartbeat?.livingID
     try await write(ifUnclear: .refuse) { session in
       try session.lockHub(job.hub)
       try session.requireHub(job.hub)
@@ -17,7 +17,7 @@ extension PostgresHubStore {
 
   /// - Throws: ``StoreError/leaseLost`` when the job is now owned by another node.
   package func updateJob(_ job: HubJob) async throws {
-    let node = heart?.id
+    let node = heartbeat?.id
     try await write(ifUnclear: .again) { session in
       // Locked until the transaction ends, so that nobody takes it over in between.
       let row = try session.connection.statement(
@@ -30,10 +30,10 @@ extension PostgresHubStore {
 
   /// The unfinished jobs that no living node owns; this node becomes their owner.
   package func unfinishedJobs() async throws -> [HubJob] {
-    guard let heart else {
+    guard let heartbeat else {
       return try await read { try $0.jobs("WHERE ended_at IS NULL ORDER BY created_at") }
     }
-    guard let node = heart.livingID else { return [] }
+    guard let node = heartbeat.livingID else { return [] }
     return try await write(ifUnclear: .again) { session in
       try session.execute(
         """

@@ -50,26 +50,27 @@ extension PostgresHubStore {
 
   /// Makes this process a node, which can claim work from now on.
   package func join(as node: StoreNode) async throws {
-    let heart = NodeHeart(node, engine: engine)
-    try await heart.start()
-    engine.shared.heart.withLock { $0 = heart }
+    let heartbeat = NodeHeartbeat(node, engine: engine)
+    try await heartbeat.start()
+    engine.shared.heartbeat.withLock { $0 = heartbeat }
   }
 
   /// Publishes the address of this node for lists of nodes.
   package func publish(address: String) async throws {
-    guard let heart else { return }
-    heart.setAddress(address)
-    try await heart.beat()
+    guard let heartbeat else { return }
+    heartbeat.setAddress(address)
+    try await heartbeat.beat()
   }
 
   /// The clock that all nodes share; in a process that is not a node, the machine's.
   package var clock: HubClock {
     let (shared, machine) = (engine.shared, HubClock.system)
     return HubClock(
-      now: { shared.heart.withLock { $0 }?.now ?? machine.now() },
-      steady: { shared.heart.withLock { $0 }?.steady ?? machine.steady() }, sleep: machine.sleep)
+      now: { shared.heartbeat.withLock { $0 }?.now ?? machine.now() },
+      steady: { shared.heartbeat.withLock { $0 }?.steady ?? machine.steady() }, sleep: machine.sleep
+    )
   }
 
   /// `nil` in a process that is not a node.
-  var heart: NodeHeart? { engine.shared.heart.withLock { $0 } }
+  var heartbeat: NodeHeartbeat? { engine.shared.heartbeat.withLock { $0 } }
 }

@@ -7,7 +7,7 @@ import SQLDatabase
 extension PostgresHubStore {
   package func accept(_ submission: Submission) async throws -> Acceptance {
     let submission = dated(submission)
-    let (record, node) = (submission.record, heart?.livingID)
+    let (record, node) = (submission.record, heartbeat?.livingID)
     return try await write(
       as: submission.label,
       ifUnclear: .look { session in
@@ -22,7 +22,7 @@ extension PostgresHubStore {
   }
 
   package func releaseSchedules(asOf now: Date, limit: Int) async throws -> FoundNotifications {
-    let (node, steady) = (heart?.livingID, steadyRelease(clock.steady()))
+    let (node, steady) = (heartbeat?.livingID, steadyRelease(clock.steady()))
     return try await write(as: .delivery(rows: limit), ifUnclear: .again) { session in
       try PostgresNotifications(session).releaseSchedules(
         asOf: now, steadily: steady, limit: limit, at: node)
@@ -36,6 +36,6 @@ extension PostgresHubStore {
   }
 
   private func steadyRelease(_ moment: Date) -> Date {
-    heart?.isSettled == false ? NotificationRecord.unknownRelease : moment
+    heartbeat?.isSettled == false ? NotificationRecord.unknownRelease : moment
   }
 }

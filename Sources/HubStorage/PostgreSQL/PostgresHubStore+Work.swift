@@ -7,9 +7,9 @@ import SQLDatabase
 extension PostgresHubStore {
   package var isShared: Bool { true }
 
-  package var nodeID: Int64 { heart?.id ?? 0 }
+  package var nodeID: Int64 { heartbeat?.id ?? 0 }
 
-  package var holdsLeases: Bool { heart.map { $0.livingID != nil } ?? true }
+  package var holdsLeases: Bool { heartbeat.map { $0.livingID != nil } ?? true }
 
   package func unfinishedNotifications() async throws -> FoundNotifications {
     try await read(as: .delivery()) { session in
@@ -20,9 +20,11 @@ extension PostgresHubStore {
 
   package func claimWork(limit: Int) async throws -> FoundNotifications {
     // A node whose lease may have ended has no lease to claim under.
-    guard let heart, let node = heart.livingID, limit > 0 else { return FoundNotifications() }
+    guard let heartbeat, let node = heartbeat.livingID, limit > 0 else {
+      return FoundNotifications()
+    }
     let claim = Int64.random(in: 1 ... .max)
-    let (lost, steady) = (heart.lostClaims, clock.steady())
+    let (lost, steady) = (heartbeat.lostClaims, clock.steady())
     do {
       // A lost claim is found by its number: a commit mark would cost a row for each poll for work.
       return try await write(as: .delivery(), ifUnclear: .refuse) { session in
@@ -33,7 +35,7 @@ extension PostgresHubStore {
       }
     } catch {
       // It may have been committed, or be later: subsequent claims take over what this one has.
-      heart.lose(claim: claim)
+      heartbeat.lose(claim: claim)
       throw error
     }
   }
@@ -41,7 +43,7 @@ extension PostgresHubStore {
   package func unclaimedWork(
     dueBy moment: Date, beside known: Set<WorkID>
   ) async throws -> UnclaimedWork {
-    let node = heart?.id ?? 0
+    let node = heartbeat?.id ?? 0
     let steady = moment.addingTimeInterval(clock.steady().timeIntervalSince(clock.now()))
     let (ids, parts) = PostgresClaims.arrays(of: known)
     let isDue = """
@@ -72,7 +74,7 @@ extension PostgresHubStore {
   }
 
   package func releaseWork() async throws {
-    guard let node = heart?.id else { return }
+    guard let node = heartbeat?.id else { return }
     try await write(as: .delivery(), ifUnclear: .again) {
       try NodeTable($0.connection).release(node)
     }
@@ -81,7 +83,7 @@ extension PostgresHubStore {
   package func releaseWork(
     _ lease: WorkLease, of id: NotificationID, hub: Hub.ID
   ) async throws {
-    guard let node = heart?.id else { return }
+    guard let node = heartbeat?.id else { return }
     try await write(ifUnclear: .again) { session in
       _ = try session.execute(
         """
@@ -93,7 +95,7 @@ extension PostgresHubStore {
   }
 
   package func releaseWork(beside known: Set<WorkID>) async throws {
-    guard let node = heart?.id else { return }
+    guard let node = heartbeat?.id else { return }
     let (ids, parts) = PostgresClaims.arrays(of: known)
     try await write(as: .delivery(), ifUnclear: .again) { session in
       _ = try session.execute(
@@ -132,7 +134,7 @@ extension PostgresHubStore {
   package func dueRetries(
     of lane: LaneKey, asOf now: Date, limit: Int
   ) async throws -> [DueRetries] {
-    let node = heart?.id
+    let node = heartbeat?.id
     return try await readFreely(as: .delivery()) { session in
       try PostgresClaims(session).retries(
         """
@@ -144,7 +146,7 @@ extension PostgresHubStore {
   package func retries(
     of lane: LaneKey, notification: NotificationID, part: Int, limit: Int
   ) async throws -> [DueRetries] {
-    let node = heart?.id
+    let node = heartbeat?.id
     return try await readFreely(as: .delivery()) { session in
       try session.requireHub(lane.hub)
       return try PostgresClaims(session).retries(
@@ -156,7 +158,7 @@ extension PostgresHubStore {
   }
 
   package func nextRetry(of lane: LaneKey) async throws -> Date? {
-    let node = heart?.id
+    let node = heartbeat?.id
     return try await readFreely(as: .delivery()) { session in
       try session.first(
         """
@@ -169,7 +171,7 @@ extension PostgresHubStore {
   }
 
   package func retryLanes() async throws -> [LaneKey: Date] {
-    let node = heart?.id
+    let node = heartbeat?.id
     return try await readFreely(as: .delivery()) { session in
       let row = try session.connection.statement(
         """
@@ -190,7 +192,7 @@ extension PostgresHubStore {
   package func waitingRetries(
     _ id: NotificationID, part: Int?, hub: Hub.ID
   ) async throws -> Int {
-    let node = heart?.id
+    let node = heartbeat?.id
     return try await read(as: .delivery()) { session in
       if let part, let node {
         let row = try session.connection.statement(
@@ -218,7 +220,7 @@ extension PostgresHubStore {
     // Written with the page: when the reply to the commit is lost, the mark tells whether it was
     // committed, even if nobody could look and the page is retried.
     let mark = checkpoint.number.map { checkpoint.lease.epoch << 32 &+ $0 } ?? .random(in: .min..<0)
-    let node = heart?.id
+    let node = heartbeat?.id
     return try await write(
       as: checkpoint.label,
       ifUnclear: .look { try PostgresCheckpoints($0).answer(to: checkpoint, marked: mark) },
@@ -235,9 +237,9 @@ extension PostgresHubStore {
   package func exchange(
     _ findings: Set<LaneFinding>, recovered: Set<LaneKey>
   ) async throws -> PeerReport {
-    guard let heart else { return PeerReport() }
-    let node = heart.id
-    let told = heart.told(as: node)
+    guard let heartbeat else { return PeerReport() }
+    let node = heartbeat.id
+    let told = heartbeat.told(as: node)
     // Usually there is nothing new to announce.
     guard findings != told || !recovered.isEmpty else {
       return try await readFreely(as: .delivery()) { try PostgresWords($0).news(for: node, told) }
@@ -247,7 +249,7 @@ extension PostgresHubStore {
       try PostgresWords(session).takeBack(recovered)
       return try PostgresWords(session).news(for: node, told.intersection(findings))
     }
-    heart.note(told: findings, as: node)
+    heartbeat.note(told: findings, as: node)
     return news
   }
 }

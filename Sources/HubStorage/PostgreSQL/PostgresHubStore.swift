@@ -108,7 +108,7 @@ package struct PostgresHubStore: HubStore {
   ) async throws -> Value {
     try engine.refuseIfHung()
     // Its statements expect tables that no longer have that form.
-    if let newer = heart?.newerVersion {
+    if let newer = heartbeat?.newerVersion {
       throw StoreError.newerSchema(found: newer, known: engine.shared.version)
     }
     guard let interceptor else { return try await body() }
@@ -116,7 +116,7 @@ package struct PostgresHubStore: HubStore {
   }
 
   package func close() async throws {
-    await heart?.stop()
+    await heartbeat?.stop()
     await engine.close()
   }
 }

@@ -20,7 +20,7 @@ final class PostgresShared: Sendable {
   let health = PostgresHealth()
   let directory = DirectoryMark()
   /// The node that sends heartbeats; `nil` in a process that is not a node.
-  let heart = Mutex<NodeHeart?>(nil)
+  let heartbeat = Mutex<NodeHeartbeat?>(nil)
   let statistics = Mutex(StoreStatistics())
   /// For tests: the next commit loses its connection before the reply arrives.
   let losesAnswer = Atomic(false)

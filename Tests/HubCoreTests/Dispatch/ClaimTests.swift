@@ -140,7 +140,7 @@ struct ClaimTests {
     let sent = try await world.send(world.native(), through: dispatcher)
     await process.called("targets(_:after:limit:)")
     process.refuse("targets(_:after:limit:)", with: nil)
-    await store.heart?.stop()
+    await store.heartbeat?.stop()
     // Well before the end of the notification's time, which would end it without a lease, too.
     let limit = world.clock.now + 60
     let isGivenUp = try await world.runningClock(for: nil, until: limit) {

@@ -5,7 +5,7 @@ import Synchronization
 
 /// This process as a node: sends a heartbeat to the database every two seconds, or five times in
 /// another lease, and watches which of the others are alive. See ``NodeLease`` for the rules.
-final class NodeHeart: Sendable {
+final class NodeHeartbeat: Sendable {
   private struct State {
     var node: StoreNode
     var isStopping = false
