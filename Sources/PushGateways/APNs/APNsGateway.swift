@@ -160,7 +160,9 @@ package final class APNsGateway: PushGateway {
           allowance.use(for: verdict)
           return Array(rest)
         }
-        if verdict.concernsConnection || way.lease.connection.status.state == .closed {
+        // A push that had a reply says nothing about the others, even if the connection ended after it.
+        let isLost = verdict.status == 0 && way.lease.connection.status.state == .closed
+        if verdict.concernsConnection || isLost {
           for other in rest { outbox.record(verdict, for: other) }
           return []
         }

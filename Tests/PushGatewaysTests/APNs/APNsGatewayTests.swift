@@ -226,6 +226,21 @@ struct APNsGatewayTests {
     #expect(bench.fake.connects == 2)
   }
 
+  @Test(
+    "a refusal before the end of the connection is that push's alone",
+    arguments: [(410, "Unregistered"), (400, "BadDeviceToken"), (413, "PayloadTooLarge")])
+  func refusedBeforeGoAway(status: Int, reason: String) async throws {
+    let bench = try APNsBench { _, connection in
+      guard connection.id == 1 else { return .accept }
+      connection.goAway(lastStreamID: 1, code: 0)
+      return .refuse(status, reason)
+    }
+    let results = await (try bench.tokenGateway()).deliver(.alerts(50))
+    #expect(results[0].status == UInt16(status))
+    #expect(results.dropFirst().allSatisfy { $0.outcome == .success && $0.handle == .keep })
+    #expect(bench.fake.accepted.count == 49)
+  }
+
   @Test("a GOAWAY that speaks of the certificate pauses the credential")
   func goAwayWithReason() async throws {
     let bench = try APNsBench { _, _ in .goAway(0, "BadCertificate") }
