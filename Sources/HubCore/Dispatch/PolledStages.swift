@@ -224,10 +224,8 @@ extension DispatchWork {
   func giveBack(_ lease: WorkLease, of id: NotificationID, hub: Hub.ID) async -> DispatchReport {
     // A part that is not given back waits for this node's end: no single refusal is final.
     for pause in [1.0, 2, 5, 10, 30, 30, 30, 30] {
-      switch await ask({ try await store.releaseWork(lease, of: id, hub: hub) }) {
-      case .value, .stopped: return .givenBack
-      case .gone, .lost: break
-      }
+      let answer = await ask { try await store.releaseWork(lease, of: id, hub: hub) }
+      if case .value = answer { break }
       guard (try? await clock.sleep(.seconds(pause))) != nil else { break }
     }
     return .givenBack

@@ -245,9 +245,14 @@ struct DispatcherPropertyTests {
     }
     await dispatcher.credentialChanged(.fcmv1, hub: world.hub.id)
     await dispatcher.abort(aborted.id)
+    let limit = ContinuousClock.now + .seconds(240)
     for record in sent + [direct] {
       while try await world.store.notification(record.id, hub: world.hub.id)?.state.isFinal != true
       {
+        guard ContinuousClock.now < limit else {
+          Issue.record("\(record.id.rawValue) has not ended: \(await dispatcher.state)")
+          return
+        }
         try await Task.sleep(for: .milliseconds(2))
       }
     }
