@@ -412,7 +412,7 @@ final class StatementScene {
           try await store.checkpoint(ended)
         }
       }
-      var last = checkpoint(record, 3)
+      var last = checkpoint(record, record.id.rawValue == "keyed" ? 3 : 2)
       last.counts = [Self.success: 1]
       last.state = record.id.rawValue == "aborted" ? .canceled : .completed
       try await told("last checkpoint, \(name)") { try await store.checkpoint(last) }

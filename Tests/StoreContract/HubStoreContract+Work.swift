@@ -162,6 +162,27 @@ extension HubStoreContract {
       try await store.checkpoint(end)
       try expectEqual(try await free(beside: []), ["n-2"], "the other one is done")
     },
+    Clause("a checkpoint is refused if the one before it is lost, and the part is done again") {
+      store in
+      guard store.isShared else { return }
+      let hub = try await makeHub(store)
+      try await store.accept(record("n-1", hub: hub))
+      let lease = try await store.claimWork(limit: 9).records.first?.lease ?? WorkLease()
+      func write(_ number: Int64) async throws {
+        var next = checkpoint(hub)
+        next.lease = lease
+        next.number = number
+        next.cursor = number
+        try await store.checkpoint(next)
+      }
+      try await write(1)
+      try await write(1)
+      try await expectRefusal(.leaseLost) { try await write(3) }
+      try await write(2)
+      try await store.releaseWork(lease, of: NotificationID(rawValue: "n-1"), hub: hub)
+      let again = try await store.claimWork(limit: 9).records
+      try expectEqual(again.map(\.cursor), [2])
+    },
     Clause("a node hears which notifications are aborted that it has work of") { store in
       let hub = try await makeHub(store)
       try await store.accept(record("n-1", hub: hub))

@@ -60,6 +60,8 @@ struct DispatchState {
   let isShared: Bool
   let random: HubRandom
   private(set) var phase = Phase.idle
+  /// The number under which this node has its parts.
+  private var node: Int64
   /// The moment of the event that is being handled.
   private(set) var now: DispatchMoment
   private var actions: [DispatchAction] = []
@@ -87,6 +89,7 @@ struct DispatchState {
     self.isShared = isShared
     self.random = random
     self.now = now
+    node = now.node
     retries = DispatchRetries(limits: limits)
     schedule = DispatchSchedule(limits: limits)
   }
@@ -107,6 +110,7 @@ struct DispatchState {
   mutating func advance(at moment: DispatchMoment) {
     now = moment
     guard phase == .running else { return }
+    loseWorkOfFormerNode()
     for action in schedule.next(at: now.steady) {
       switch action {
       case .read(let number): read(number)
@@ -325,6 +329,17 @@ struct DispatchState {
       report(.leaseLost(hub: context.hub, context.id, part: context.lease.part))
     }
     drop(number)
+  }
+
+  /// A process that others took for dead has another number, and they have the parts of the former.
+  private mutating func loseWorkOfFormerNode() {
+    guard node != now.node else { return }
+    node = now.node
+    for number in jobs.numbers(where: { $0.context.node != now.node }) {
+      guard let context = jobs[number]?.context else { continue }
+      report(.leaseLost(hub: context.hub, context.id, part: context.lease.part))
+      remove(number, isFinished: false)
+    }
   }
 
   /// This node does not go on with a part. If it is still the node's own, as when it only believed

@@ -55,8 +55,8 @@ extension DispatchState {
     let found = groups.reduce(0) { $0 + $1.attempts.count }
     let started = groups.reduce(0) { $0 + plan($1, of: turn.lane) }
     retries.finish(turn, found: found, started: started, next: next, at: asked)
-    guard next == nil, found == 0 else { return }
-    // The lane has no rows; those of its notifications that count on some are mistaken.
+    guard next == nil else { return }
+    // The lane has no more rows; those of its notifications that count on some are mistaken.
     let mistaken = jobs.numbers {
       $0.context.hub == turn.lane.hub && $0.context.lane.map { $0 == turn.lane } ?? true
     }

@@ -282,7 +282,8 @@ package protocol WorkStore: Sendable {
   /// - Parameter known: All that the process works on.
   func releaseWork(beside known: Set<WorkID>) async throws
   /// Writes the changes of a page of deliveries, in one transaction.
-  /// - Throws: ``StoreError/leaseLost`` when another node has taken the part over; nothing is
+  /// - Throws: ``StoreError/leaseLost`` when another node has taken the part over, or the store has
+  ///   lost the checkpoint before this one, by a failover to an asynchronous standby; nothing is
   ///   written.
   @discardableResult
   func checkpoint(_ checkpoint: Checkpoint) async throws -> CheckpointAnswer

@@ -21,7 +21,7 @@ struct PostgresCheckpoints: PostgresSubject {
 
   init(_ session: PostgresSession) { self.session = session }
 
-  /// - Throws: ``StoreError/leaseLost`` when the part is now owned by another node.
+  /// - Throws: As of ``WorkStore/checkpoint(_:)``.
   func apply(
     _ checkpoint: Checkpoint, marked mark: Int64, at node: Int64?
   ) throws -> CheckpointAnswer {
@@ -95,7 +95,8 @@ struct PostgresCheckpoints: PostgresSubject {
   }
 
   /// Advances a part if this node owns it, and locks it until the transaction ends.
-  /// - Returns: `nil` when it does not, or when this checkpoint was already applied.
+  /// - Returns: `nil` when it does not, when this checkpoint was already applied, or when the one
+  ///   before it is missing.
   private func move(
     _ checkpoint: Checkpoint, marked mark: Int64, at node: Int64?
   ) throws -> MarkedWork? {
@@ -107,11 +108,12 @@ struct PostgresCheckpoints: PostgresSubject {
       FROM notification AS n
       WHERE n.hub = ?1 AND n.public_id = ?2 AND work.notification = n.id AND work.part = ?3
         AND work.epoch = ?4 AND (work.owner IS NULL OR work.owner = ?5)
-        AND work.mark IS DISTINCT FROM ?10
+        AND work.mark IS DISTINCT FROM ?10 AND (?11::int8 IS NULL OR work.mark = ?11)
       RETURNING n.id, n.is_direct, n.aborted_at, n.state, n.started_at, n.day
       """, checkpoint.hub, checkpoint.notification.rawValue, Int64(checkpoint.lease.part),
       checkpoint.lease.epoch, node, checkpoint.cursor, checkpoint.isAudienceRead,
-      checkpoint.state?.isFinal == true, checkpoint.keeping.code, mark)
+      checkpoint.state?.isFinal == true, checkpoint.keeping.code, mark,
+      (checkpoint.number ?? 1) > 1 ? mark - 1 : nil)
     guard try row.step() else { return nil }
     return MarkedWork(
       number: row.integer(0), part: Int64(checkpoint.lease.part), isDirect: row.integer(1) != 0,

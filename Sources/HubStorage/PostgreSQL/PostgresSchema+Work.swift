@@ -83,8 +83,8 @@ extension PostgresSchema {
     """,
     "CREATE INDEX idempotency_key_expiry ON idempotency_key (expires_at)",
     // A part of a notification's work; see `AudiencePart`. `epoch` rises with each owner, `claim`
-    // is the claim that gave it to the owner, `mark` the last checkpoint: both are random, and tell
-    // whether a commit without a reply took place.
+    // is the claim that gave it to the owner, `mark` the last checkpoint: they tell whether a commit
+    // without a reply took place.
     """
     CREATE TABLE work (
       notification BIGINT NOT NULL, part SMALLINT NOT NULL, hub BIGINT NOT NULL,

@@ -128,6 +128,32 @@ struct ClaimTests {
     await dispatcher.stop(within: .seconds(5))
   }
 
+  @Test("a device whose retry the database has lost is tried again all the same")
+  func lostRetry() async throws {
+    let gateway = FakeGateway { _, attempt in
+      attempt > 1 ? .success : PushResult(outcome: .pnsServerError, retry: .backoff, status: 500)
+    }
+    let world = try await DispatchWorld([.apns: gateway], on: .postgres)
+    let store = try #require(world.store as? PostgresHubStore)
+    try await world.addDevices(0..<1)
+    let dispatcher = try await world.started()
+    let sent = try await world.send(world.native(), through: dispatcher)
+    while try await store.waitingRetries(sent.id, hub: sent.hub) == 0 {
+      try await Task.sleep(for: .milliseconds(1))
+    }
+    // As on a standby that has not received the last commit.
+    _ = try await store.write { session in
+      _ = try session.execute("DELETE FROM retry")
+      _ = try session.execute("UPDATE work SET position = 0, is_read = 0, mark = NULL")
+    }
+    let record = try await world.runningClock(for: dispatcher) {
+      try await world.finished(sent, by: dispatcher)
+    }
+    #expect(DispatchWorld.outcomes(record) == [.success: 1])
+    #expect(Set(gateway.pushes.map(\.id)).count == 1 && gateway.pushes.count == 2)
+    await dispatcher.stop(within: .seconds(5))
+  }
+
   @Test("a part that was read before the node's lease ended is not sent")
   func endedLease() async throws {
     let world = try await DispatchWorld(on: .postgres)

@@ -15,7 +15,7 @@ extension SimulatedStore {
 }
 
 extension SimulatedDatabase.State {
-  /// - Throws: ``StoreError/leaseLost`` when the part is another node's by now.
+  /// - Throws: As of ``WorkStore/checkpoint(_:)``.
   fileprivate mutating func apply(
     _ checkpoint: Checkpoint, at node: Int64?, _ coding: RegistrationIDCoding
   ) throws -> CheckpointAnswer {
@@ -36,6 +36,11 @@ extension SimulatedDatabase.State {
     if let mark = checkpoint.mark, mark == part.recorded {
       return CheckpointAnswer(
         isAborted: found.record.abortedAt != nil, isFinished: found.record.endedAt != nil)
+    }
+    if let mark = checkpoint.mark, mark.number > 1,
+      part.recorded != Checkpoint.Mark(lease: mark.lease, number: mark.number - 1)
+    {
+      throw StoreError.leaseLost
     }
     notifications.change(number) { row in
       row.parts[index].recorded = checkpoint.mark
