@@ -108,6 +108,8 @@ struct Lane {
   /// When the credential that the lane is used with was last changed; `nil` when there is none.
   private(set) var credential: Date?
   private(set) var refusal: Refusal?
+  /// Whether the credential was refused to this node itself.
+  var isRefusedHere: Bool { refusal.map { $0.number > 0 } ?? false }
   /// When a push last succeeded with the credential, where nodes share the work.
   private var succeededAt: Date?
   private var handleGuard: DeadHandleGuard?

@@ -288,7 +288,7 @@ struct Lanes {
     var found: Set<LaneFinding> = []
     for (key, lane) in lanes {
       guard let credential = lane.credential else { continue }
-      if let refusal = lane.refusal, refusal.number > 0 {
+      if let refusal = lane.refusal, lane.isRefusedHere {
         found.insert(
           LaneFinding(
             key, .refused, credential: credential, time: lane.restsUntil ?? now,
@@ -335,7 +335,8 @@ struct Lanes {
     let believed = believed(findings, at: now)
     let refused = Set(believed.lazy.filter { $0.kind == .refused }.map(\.lane))
     for (key, lane) in lanes {
-      let isOver = lane.isRefusedElsewhere && !refused.contains(key)
+      // A node that has ended takes its finding along; what this one was told itself stays.
+      let isOver = lane.isRefusedElsewhere && !lane.isRefusedHere && !refused.contains(key)
       if isOver || lifted.contains(key) { lanes[key]?.lift() }
       lanes[key]?.isRefusedElsewhere = false
     }

@@ -80,6 +80,25 @@ struct LanesTests {
     #expect(!doubted && pause == Self.now + 60 && late)
   }
 
+  @Test("a refusal of this node's own does not end with a node that had one, too")
+  func ownRefusal() {
+    for isOwn in [true, false] {
+      var lanes = Lanes(limits: DispatchLimits())
+      lanes.assign(Self.lane, to: nil)
+      lanes.use(Self.now, for: Self.lane, at: Self.now)
+      _ = lanes.update([finding(.refused)], lifted: [], at: Self.now)
+      if isOwn {
+        lanes.settle(
+          Self.lane, PartSigns(), refusal: PushResult(outcome: .invalidToken, reason: "no"),
+          at: Self.now + 60)
+      }
+      _ = lanes.update([], lifted: [], at: Self.now + 61)
+      #expect((lanes[Self.lane]?.isResting(at: Self.now + 61) == true) == isOwn)
+      _ = lanes.update([], lifted: [Self.lane], at: Self.now + 61)
+      #expect(lanes[Self.lane]?.isResting(at: Self.now + 61) == false)
+    }
+  }
+
   @Test("another node's alarm is new once, and ends when it is not told any more")
   func alarms() {
     var lanes = Lanes(limits: DispatchLimits())

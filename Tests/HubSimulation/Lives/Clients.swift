@@ -148,7 +148,7 @@ extension Life {
           hub: service.hub(named: Names.hub(hub)), userID: Names.user(user))
       }
       if case .refused = reply { return }
-      observations.erasedHubs.insert(hub)
+      observations.erasures[hub] = world.seconds
       ledger.remove(
         user: user, hub: hub, since: began, at: world.seconds, isCertain: reply.isValue)
     case .look: await look(line)

@@ -58,7 +58,9 @@ struct Observations {
   /// Parts that no process works on, and since when.
   var idle: [String: Double] = [:]
   /// Hubs of which somebody has tried to erase a user.
-  var erasedHubs: Set<Int> = []
+  var erasedHubs: Set<Int> { Set(erasures.keys) }
+  /// When somebody last tried that, in seconds.
+  var erasures: [Int: Double] = [:]
   /// Something has gone wrong in this life.
   var isDisturbed = false
   /// When the database last lost commits that nodes knew of, in seconds.

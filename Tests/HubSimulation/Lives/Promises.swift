@@ -418,8 +418,9 @@ extension Life {
             && waiting <= 4 * limits.laneBacklog + limits.pageSize
             && timers <= Self.idleTimers + 2 + held.notifications + sending + asked
             && calls <= Self.idleCalls + 4 * (recent + asked), text)
-        // A node learns with its next try that others have done a part, or deleted its hub.
+        // A node learns with its next try that others have done a part, or deleted its hub or user.
         guard observations.deletedHubs.isEmpty, !observations.hasGoneBack,
+          observations.erasures.values.allSatisfy({ $0 < world.seconds - Self.longestRest - calm }),
           process.isUndisturbed || isAble(process, for: Self.longestRest + calm)
         else { return }
         let isQuiet = observations.quietSince.map { world.seconds - $0 >= calm } ?? false
