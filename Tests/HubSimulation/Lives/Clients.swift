@@ -395,8 +395,12 @@ extension Life {
     let (hub, name) = (line[0], Names.hub(line[0]))
     let (platform, state) = (Names.platforms[line[1]], line[2])
     // The last word is the one that sets it right when all is healed, not that of a client who has been
-    // trying since before.
-    while line.id < 0, observations.isTurning, !world.isClosing { await world.wait(1) }
+    // trying since before, nor of a try whose answer was lost.
+    while line.id < 0, !world.isClosing,
+      observations.isTurning || world.seconds < observations.credentialsSettleAt
+    {
+      await world.wait(1)
+    }
     let isAlone = !observations.isTurning
     observations.beginTurn()
     defer { observations.endTurn(at: world.seconds) }
