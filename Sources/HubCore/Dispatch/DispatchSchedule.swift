@@ -258,7 +258,7 @@ struct DispatchSchedule {
       let hub = turns[index]
       // A hub's bound shrinks with what is left: however many are stuck, some is left.
       guard let own = hubs[hub], own.held <= free,
-        let next = own.next(where: { canRead($0, share: own.weight / most, at: now) })
+        let next = own.next(where: { [self] in canRead($0, share: own.weight / most, at: now) })
       else {
         turns.remove(at: index)
         continue

@@ -107,9 +107,10 @@ struct DispatchState {
   mutating func add(_ action: DispatchAction) { actions.append(action) }
 
   /// Starts everything that may start.
-  mutating func advance(at moment: DispatchMoment) {
+  /// - Returns: As of ``nextWake()``.
+  mutating func advance(at moment: DispatchMoment) -> Date? {
     now = moment
-    guard phase == .running else { return }
+    guard phase == .running else { return nil }
     loseWorkOfFormerNode()
     for action in schedule.next(at: now.steady) {
       switch action {
@@ -125,16 +126,19 @@ struct DispatchState {
     claimWork()
     exchangeFindings()
     releaseSchedules()
+    return nextWake()
   }
 
   /// When time alone allows something new; `nil` when only events can.
-  /// - Parameter moment: That of the last ``advance(at:)``: what has come due since then must not
-  ///   fall between the two.
-  func nextWake(after moment: DispatchMoment) -> Date? {
+  private func nextWake() -> Date? {
+    let moment = self.now
     let now = moment.steady
     var earliest = EarliestMoment(after: now)
     earliest.add(schedule.nextWake(after: now))
-    earliest.add(retries.nextWake(after: now) { schedule.lanes.retryRoom($0, at: now) })
+    let retry = retries.nextWake(after: now) { [lanes = schedule.lanes] in
+      lanes.retryRoom($0, at: now)
+    }
+    earliest.add(retry)
     for due in [credentials.due, claims.due, exchanges.due] { earliest.add(due) }
     // A schedule follows the machine's clock.
     if let due = releases.due {

@@ -134,9 +134,9 @@ package actor Dispatcher {
 
   /// Starts everything that may start.
   private func advance(at moment: DispatchMoment) {
-    state.advance(at: moment)
+    let wake = state.advance(at: moment)
     perform()
-    if state.phase == .running { setAlarm(after: moment) }
+    if state.phase == .running { setAlarm(at: wake) }
   }
 
   /// Carries out what the state has decided.
@@ -183,9 +183,7 @@ package actor Dispatcher {
   }
 
   /// Wakes the dispatcher when time alone allows something new.
-  /// - Parameter moment: As of ``DispatchState/nextWake(after:)``.
-  private func setAlarm(after moment: DispatchMoment) {
-    let wake = state.nextWake(after: moment)
+  private func setAlarm(at wake: Date?) {
     // A schedule's moment differs from look to look by what the clocks are read apart.
     if let wake, let alarm, abs(wake.timeIntervalSince(alarm.at)) < 0.001 { return }
     guard wake != nil || alarm != nil else { return }
