@@ -6,7 +6,7 @@ import NotificationHubs
 /// database until all is done.
 ///
 /// A plan is played, then everything that went wrong is healed and time runs on; what is promised is
-/// looked at all along (`Promises.swift`) and at the end.
+/// looked at all along (`Promises+….swift`) and at the end.
 package final class Life: @unchecked Sendable {  // owner: the world's thread
   package let plan: Plan
   package let world: World

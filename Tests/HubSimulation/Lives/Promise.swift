@@ -1,4 +1,4 @@
-/// The promises of Belfry (docs/reliability.md) by which a life is judged. `Promises.swift` has the
+/// The promises of Belfry (docs/reliability.md) by which a life is judged. `Promises+….swift` have the
 /// checks.
 package enum Promise: String, CaseIterable, Sendable {
   case durable, oneOutcome, authorisedPush, onePushID, noRepeats, oneOwner, oneNotification
