@@ -110,7 +110,7 @@ struct PushDevice: Hashable {
   }
 }
 
-/// A registration that was removed, or given another handle, on the word of a push service.
+/// A registration that was removed, or given another handle, because a push service reported it.
 package struct RemovedRow: NumberedRow {
   package let row: RegistrationRow
   package var removedAt: Date

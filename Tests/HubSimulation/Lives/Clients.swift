@@ -2,7 +2,7 @@ import Foundation
 import HubCore
 import NotificationHubs
 
-/// What clients do: each line of a plan is one of them, who goes to a node, waits for its answer and
+/// The clients: each line of a plan is one of them, which goes to a node, waits for its answer and
 /// goes to another when there is none.
 extension Life {
   /// A request that has not been answered.
@@ -20,7 +20,7 @@ extension Life {
     case nothing
   }
 
-  /// How long a client waits for an answer, in seconds.
+  /// Time for which a client waits for an answer, in seconds.
   private static let clientPatience = 60.0
 
   /// Asks one process.

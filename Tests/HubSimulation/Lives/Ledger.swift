@@ -2,7 +2,7 @@ import Foundation
 import HubCore
 import NotificationHubs
 
-/// What clients know: all that they were told is done, and when.
+/// The knowledge of clients: all that they were told is done, and when.
 struct Ledger {
   struct DeviceKey: Hashable, Comparable {
     let hub: Int

@@ -270,7 +270,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
       let clock = index < 0 ? databaseClock : clocks[index % clocks.count]
       for process in processes { count(.step, at: process) }
       clock.step(by: Double(line[1]) / 1_000)
-      // Who slept when it was set back takes it for a day later than it is.
+      // One that slept when it was set back takes it for a day later than it is.
       if index < 0, abs(line[1]) >= 86_000_000,
         line[1] > 0 || !processes.allSatisfy({ isAble($0, for: 0) && $0.store.isSettled })
       {

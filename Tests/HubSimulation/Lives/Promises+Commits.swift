@@ -2,7 +2,7 @@ import Foundation
 import HubCore
 import NotificationHubs
 
-/// What must hold at every commit of the database.
+/// The promises that are checked at every commit of the database.
 extension Life {
   // MARK: At every commit
 
@@ -127,7 +127,7 @@ extension Life {
     observations.notifications[row.number] = seen
   }
 
-  /// Who comes into an audience later may be sent to as well.
+  /// A device that comes into an audience later may be sent to as well.
   private func widenAudiences(_ state: SimulatedDatabase.State) {
     // After a failover commits are counted from an earlier one on.
     let last = min(observations.widenedAt, state.commit - 1)

@@ -2,7 +2,7 @@ import Foundation
 import HubCore
 import NotificationHubs
 
-/// What must hold when all is healed and time has run on.
+/// The promises that are checked when all is healed and time has run on.
 extension Life {
   func judge() {
     guard findings.isEmpty else { return }
@@ -209,7 +209,7 @@ extension Life {
       for row in state.notifications where row.record.hub == hub.id {
         for (key, count) in row.record().counts { counted[key.outcome, default: 0] += count }
       }
-      // What was sent to an erased user alone is counted, and not kept.
+      // A send to an erased user alone is counted, and not kept.
       let isKept = Int(hub.name.dropFirst(3)).map { !observations.erasedHubs.contains($0) } ?? true
       for outcome in Set(noted.keys).union(counted.keys).sorted(by: { $0.rawValue < $1.rawValue }) {
         let (one, other) = (noted[outcome] ?? 0, counted[outcome] ?? 0)

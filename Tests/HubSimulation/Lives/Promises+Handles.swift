@@ -72,7 +72,7 @@ extension Life {
     }
     let begins = 1 + changes + Int(world.seconds / Self.guardSpan)
     let free = Self.freeHandles * begins
-    // Who was disturbed may not have brought back what went before the alarm.
+    // A node that was disturbed may not have brought back what went before the alarm.
     return isCalm ? free : max(free, Int(0.3 * Double(words.alive + words.dead)))
   }
 }

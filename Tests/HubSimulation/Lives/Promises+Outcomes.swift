@@ -1,7 +1,7 @@
 import HubCore
 import NotificationHubs
 
-/// What services have answered, push by push, as far as it decides over outcomes.
+/// The answers of services, push by push, as far as they decide over outcomes.
 struct Answers {
   /// Pushes that a service has refused for good.
   fileprivate var final: Set<Observations.PushKey> = []
@@ -23,7 +23,7 @@ struct Answers {
 
 /// An outcome is what the services' answers, and what clients have done, make of it.
 extension Life {
-  /// What passes, and is the last word only once the notification's time is over.
+  /// Outcomes that pass, and are the last only once the notification's time is over.
   static let passing: Set<NotificationOutcome> = [
     .abandonedNotificationMessages, .pnsUnreachable, .pnsServerError, .pnsUnavailable, .throttled,
     .channelThrottled, .tokenProviderUnreachable, .tokenProviderInterfaceError,

@@ -1,7 +1,7 @@
 import Foundation
 import HubCore
 
-/// How far a part of a notification has come.
+/// The progress of a part of a notification.
 struct Progress: Equatable {
   let epoch: Int64
   let position: RegistrationID
@@ -107,7 +107,7 @@ extension Life {
 
   /// When the last of the services that a notification needs is well, in seconds.
   private func restEnd(of row: NotificationRow) -> Double {
-    // Where memory is short, targets of other services stand before those of this one.
+    // If memory is short, targets of other services stand before those of this one.
     if case .native(let platform) = row.record.audience.kind, plan[.held] >= 64_000 {
       return observations.troubles[LifeServices.service(platform)] ?? 0
     }

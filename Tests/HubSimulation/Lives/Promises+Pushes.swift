@@ -2,7 +2,7 @@ import Foundation
 import HubCore
 import NotificationHubs
 
-/// What must hold at every push.
+/// The promises that are checked at every push.
 extension Life {
   func taken(_ push: Push) {
     guard let line = push.line else {
@@ -23,7 +23,7 @@ extension Life {
         .cancelledIsSilent, push.seconds < at, "\(line) is sent, and was cancelled at \(moment(at))"
       )
     }
-    // What a gateway has already goes out. What was sent again under a key whose time was over is
+    // A push that a gateway has already goes out. What was sent again under a key whose time was over is
     // another notification.
     let isSlow = observations.pace.slowUntil[push.place].map { push.seconds < $0 + 5 } ?? false
     if let at = send?.abortedAt, at + 5 < push.seconds, !isSlow, known.count == 1,

@@ -2,11 +2,11 @@ import Foundation
 import HubCore
 import NotificationHubs
 
-/// What must hold at every second.
+/// The promises that are checked every second.
 extension Life {
   /// A node's lease, in seconds.
   static let lease = 10.0
-  /// What a heartbeat and a look for work may take on top of it.
+  /// Time that a heartbeat and a look for work may take on top of it.
   private static let grace = 5.0
 
   func watch() {
@@ -121,7 +121,7 @@ extension Life {
 
   private func watchSchedule(_ row: NotificationRow) {
     guard let due = row.record.scheduledFor else { return }
-    // Who sleeps until then looks at the clock every half minute; that it was set, nodes learn from two
+    // A node that sleeps until then looks at the clock every half minute; that it was set, nodes learn from two
     // heartbeats.
     let moment = max(
       due.timeIntervalSince(databaseClock.date.addingTimeInterval(-world.seconds)), steppedAt + 36,
@@ -165,7 +165,7 @@ extension Life {
     }
   }
 
-  /// What a node holds is bounded by its limits, and by what is accepted and unfinished.
+  /// A node's memory is bounded by its limits, and by what is accepted and unfinished.
   private func askHeld(_ process: NodeProcess) {
     let calm = 20.0
     guard isAble(process, for: calm) else { return }

@@ -22,7 +22,7 @@ struct Push {
   }
 }
 
-/// What services have said to senders, as far as it asks them for patience.
+/// The answers of services that ask their senders for patience.
 struct PaceRecords {
   /// A credential at a service; a token service is none of its own.
   struct Key: Hashable {
@@ -83,7 +83,7 @@ struct PaceRecords {
 }
 
 extension Life {
-  /// How soon a process, or another one that has to be told, heeds what a service has said, in
+  /// Time until a process, or another one that has to be told, heeds what a service has said, in
   /// seconds: what is under way ends, and nodes exchange their news every two.
   private static let reactionTime = 5.0
   /// The longest that a gateway waits for an answer, in seconds.
@@ -138,7 +138,7 @@ extension Life {
 
   /// One clock that is set wrong spoils no token, be it the machine's or the database's.
   private func watchCredential(_ call: ServiceCall, _ place: ProcessID) {
-    // A connection whose token changes soon after it was made is told so with 429; others take it.
+    // A connection whose token changes soon after it was made gets 429; others take it.
     guard call.status != 429 else { return }
     guard !observations.stepped.isEmpty || call.refusal == .untimely, call.isAnswered else {
       return
