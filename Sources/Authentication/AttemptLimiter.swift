@@ -43,8 +43,8 @@ package final class AttemptLimiter: Sendable {
 
   /// A permitted attempt; ``finish(_:as:at:)`` records its outcome.
   package struct Ticket: Sendable {
-    fileprivate let pair: AttemptBook.Key
-    fileprivate let keys: [AttemptBook.Key]
+    fileprivate let pair: AttemptRecords.Key
+    fileprivate let keys: [AttemptRecords.Key]
     fileprivate let guess: [UInt8]
     /// Whether the account has signed in from the network before.
     package let isKnown: Bool
@@ -62,13 +62,13 @@ package final class AttemptLimiter: Sendable {
     var holders = 1
     var outcome = Outcome.unknown
     /// The reservation in the database; `nil` if the process counts by itself.
-    var place: Task<Result<[AttemptBook.Key], Wait>, any Error>?
+    var place: Task<Result<[AttemptRecords.Key], Wait>, any Error>?
   }
 
   private struct State {
-    var book: AttemptBook
+    var records: AttemptRecords
     /// The attempts in progress by what was tried.
-    var flights: [AttemptBook.Key: [[UInt8]: Flight]] = [:]
+    var flights: [AttemptRecords.Key: [[UInt8]: Flight]] = [:]
     /// The number of attempts of a site that wait for the database.
     var asking: [String: Int] = [:]
   }
@@ -78,7 +78,7 @@ package final class AttemptLimiter: Sendable {
 
   /// - Parameter database: The database in which processes count together; `nil` counts in memory.
   package init(_ rules: Rules = Rules(), in database: (any AttemptDatabase)? = nil) {
-    state = Mutex(State(book: AttemptBook(rules)))
+    state = Mutex(State(records: AttemptRecords(rules)))
     shared = database.map { SharedAttempts(database: $0, rules: rules) }
   }
 
@@ -91,29 +91,29 @@ package final class AttemptLimiter: Sendable {
   package func reserve(
     account: String, network: String, site: String? = nil, guess: [UInt8], at now: Date
   ) async throws -> Result<Ticket, Wait> {
-    let pair = AttemptBook.Key.pair(account: account, network: network)
+    let pair = AttemptRecords.Key.pair(account: account, network: network)
     guard let shared else {
       return state.withLock { state in
-        let keys = state.book.keys(account: account, network: network, at: now)
+        let keys = state.records.keys(account: account, network: network, at: now)
         let ticket = Ticket(pair: pair, keys: keys, guess: guess, isKnown: keys == [pair])
         if state.flights[pair]?[guess] != nil {
           state.flights[pair]?[guess]?.holders += 1
           return .success(ticket)
         }
-        let wait = state.book.wait(
+        let wait = state.records.wait(
           account: account, network: network, site: site ?? network, at: now)
         if let wait {
-          state.book.trim(at: now)
+          state.records.trim(at: now)
           return .failure(Wait(wait))
         }
-        for key in keys { state.book.pending[key, default: 0] += 1 }
+        for key in keys { state.records.pending[key, default: 0] += 1 }
         state.flights[pair, default: [:]][guess] = Flight()
         return .success(ticket)
       }
     }
     let site = site ?? network
     // Concurrent identical attempts share one result.
-    let found = state.withLock { state -> Task<Result<[AttemptBook.Key], Wait>, any Error>? in
+    let found = state.withLock { state -> Task<Result<[AttemptRecords.Key], Wait>, any Error>? in
       if let place = state.flights[pair]?[guess]?.place {
         state.flights[pair]?[guess]?.holders += 1
         return place
@@ -164,22 +164,22 @@ package final class AttemptLimiter: Sendable {
     if let shared { return await shared.finish(ticket.pair, ticket.keys, as: outcome) }
     state.withLock { state in
       for key in ticket.keys {
-        state.book.pending[key, default: 1] -= 1
-        if state.book.pending[key] == 0 { state.book.pending[key] = nil }
+        state.records.pending[key, default: 1] -= 1
+        if state.records.pending[key] == 0 { state.records.pending[key] = nil }
       }
       switch outcome {
       case .unknown: return
-      case .right: state.book.succeed(ticket.pair, at: now)
-      case .wrong: state.book.fail(ticket.keys, at: now)
+      case .right: state.records.succeed(ticket.pair, at: now)
+      case .wrong: state.records.fail(ticket.keys, at: now)
       }
-      state.book.trim(at: now)
+      state.records.trim(at: now)
     }
   }
 
   /// Ends an attempt. If any of several identical attempts was checked, its outcome applies to all.
   /// - Returns: The outcome once the last of them has ended.
   private func land(
-    _ pair: AttemptBook.Key, _ guess: [UInt8], as outcome: Outcome
+    _ pair: AttemptRecords.Key, _ guess: [UInt8], as outcome: Outcome
   ) -> Outcome? {
     state.withLock { state in
       guard var flight = state.flights[pair]?[guess] else { return nil }
@@ -193,6 +193,6 @@ package final class AttemptLimiter: Sendable {
 
   /// The number of counts and known pairs in memory, for tests.
   package var size: Int {
-    state.withLock { $0.book.counts.count + $0.book.known.count + $0.book.turns.count }
+    state.withLock { $0.records.counts.count + $0.records.known.count + $0.records.turns.count }
   }
 }

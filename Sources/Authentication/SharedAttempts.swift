@@ -14,7 +14,7 @@ package protocol AttemptDatabase: Sendable {
   ) async throws -> Value
 }
 
-/// Password attempts as rows, by the rules of ``AttemptBook`` and the clock of the database.
+/// Password attempts as rows, by the rules of ``AttemptRecords`` and the clock of the database.
 ///
 /// An attempt counts as a failure as soon as it is reserved, and a correct password takes that
 /// back. So concurrent attempts count across processes, and a process that dies during an attempt
@@ -32,22 +32,22 @@ package struct SharedAttempts: Sendable {
   /// - Returns: The counts that the attempt belongs to, or the time to wait.
   func reserve(
     account: String, network: String, site: String
-  ) async throws -> Result<[AttemptBook.Key], AttemptLimiter.Wait> {
+  ) async throws -> Result<[AttemptRecords.Key], AttemptLimiter.Wait> {
     try await database.countingAttempts { [table = database.attemptTable, rules] connection in
-      let pair = AttemptBook.Key.pair(account: account, network: network)
-      var rows = try AttemptRows(table, AttemptBook(rules), connection)
+      let pair = AttemptRecords.Key.pair(account: account, network: network)
+      var rows = try AttemptRows(table, AttemptRecords(rules), connection)
       try rows.lock(.account(account))
       try rows.read([pair])
-      if !rows.book.isKnown(pair, at: rows.now) {
+      if !rows.records.isKnown(pair, at: rows.now) {
         // Always locked after the account, to avoid deadlocks.
         try rows.lock(.network(network))
         try rows.read([
           .account(account), .network(network), .turn(account: account, site: site),
         ])
       }
-      let keys = rows.book.keys(account: account, network: network, at: rows.now)
-      let wait = rows.book.wait(account: account, network: network, site: site, at: rows.now)
-      if wait == nil { rows.book.fail(keys, at: rows.now) }
+      let keys = rows.records.keys(account: account, network: network, at: rows.now)
+      let wait = rows.records.wait(account: account, network: network, site: site, at: rows.now)
+      if wait == nil { rows.records.fail(keys, at: rows.now) }
       try rows.write()
       return wait.map { .failure(AttemptLimiter.Wait($0)) } ?? .success(keys)
     }
@@ -55,20 +55,20 @@ package struct SharedAttempts: Sendable {
 
   /// If the write fails, the attempt stays counted as a failure.
   func finish(
-    _ pair: AttemptBook.Key, _ keys: [AttemptBook.Key], as outcome: AttemptLimiter.Outcome
+    _ pair: AttemptRecords.Key, _ keys: [AttemptRecords.Key], as outcome: AttemptLimiter.Outcome
   ) async {
     guard outcome != .wrong else { return }
     try? await database.countingAttempts { [table = database.attemptTable, rules] connection in
-      var rows = try AttemptRows(table, AttemptBook(rules), connection)
+      var rows = try AttemptRows(table, AttemptRecords(rules), connection)
       for key in keys where key != pair { try rows.lock(key) }
       // For a known pair only its own row is written, but still under the lock of its account.
       if keys == [pair], case .pair(let account, _) = pair { try rows.lock(.account(account)) }
       try rows.read(keys)
       for key in keys {
-        guard let failures = rows.book.counts[key]?.failures, failures > 0 else { continue }
-        rows.book.counts[key]?.failures = failures - 1
+        guard let failures = rows.records.counts[key]?.failures, failures > 0 else { continue }
+        rows.records.counts[key]?.failures = failures - 1
       }
-      if outcome == .right { rows.book.succeed(pair, at: rows.now) }
+      if outcome == .right { rows.records.succeed(pair, at: rows.now) }
       try rows.write()
     }
   }
@@ -125,21 +125,21 @@ private struct AttemptRows {
 
   private let table: String
   private let connection: any SQLConnection
-  private var found: [AttemptBook.Key: Row] = [:]
-  var book: AttemptBook
+  private var found: [AttemptRecords.Key: Row] = [:]
+  var records: AttemptRecords
   /// The time by the clock of the database.
   let now: Date
 
-  init(_ table: String, _ book: AttemptBook, _ connection: any SQLConnection) throws {
+  init(_ table: String, _ records: AttemptRecords, _ connection: any SQLConnection) throws {
     self.table = table
     self.connection = connection
-    self.book = book
+    self.records = records
     let row = try connection.statement("SELECT \(PostgresConnection.databaseTime)")
     now = try row.step() ? Self.date(row.integer(0)) : .distantPast
   }
 
   /// Locks an account or a network against other attempts until the transaction ends.
-  func lock(_ key: AttemptBook.Key) throws {
+  func lock(_ key: AttemptRecords.Key) throws {
     let kind: Int64 = if case .account = key { 2 } else { 3 }
     let number = key.digest.prefix(4).reduce(Int32(0)) { $0 << 8 | Int32($1) }
     try connection.statement(
@@ -147,7 +147,7 @@ private struct AttemptRows {
     ).run()
   }
 
-  mutating func read(_ keys: [AttemptBook.Key]) throws {
+  mutating func read(_ keys: [AttemptRecords.Key]) throws {
     for key in keys {
       let row = try connection.statement(
         "SELECT failures, failed_at, next_turn, turn, known_at FROM \(table) WHERE id = ?1",
@@ -160,28 +160,28 @@ private struct AttemptRows {
       }
       found[key] = read
       if read.failedAt > 0 {
-        book.counts[key] = .init(
+        records.counts[key] = .init(
           failures: Int(read.failures), last: Self.date(read.failedAt),
           nextTurn: Self.date(read.nextTurn))
       }
-      if read.turn > 0 { book.turns[key] = Self.date(read.turn) }
-      if read.knownAt > 0 { book.known[key] = Self.date(read.knownAt) }
+      if read.turn > 0 { records.turns[key] = Self.date(read.turn) }
+      if read.knownAt > 0 { records.known[key] = Self.date(read.knownAt) }
     }
   }
 
   /// Writes the rows that have changed.
   func write() throws {
     for (key, old) in found {
-      let count = book.counts[key]
+      let count = records.counts[key]
       let row = Row(
         failures: Int64(count?.failures ?? 0), failedAt: Self.time(count?.last),
-        nextTurn: Self.time(count?.nextTurn), turn: Self.time(book.turns[key]),
-        knownAt: Self.time(book.known[key]))
+        nextTurn: Self.time(count?.nextTurn), turn: Self.time(records.turns[key]),
+        knownAt: Self.time(records.known[key]))
       guard row != old else { continue }
       let end = max(
-        row.failedAt + Int64(AttemptBook.countLife * 1000),
-        row.turn + Int64(AttemptBook.turnLife * 1000),
-        row.knownAt + Int64(AttemptBook.knownLife * 1000))
+        row.failedAt + Int64(AttemptRecords.countLife * 1000),
+        row.turn + Int64(AttemptRecords.turnLife * 1000),
+        row.knownAt + Int64(AttemptRecords.knownLife * 1000))
       try connection.change(
         """
         INSERT INTO \(table) (id, failures, failed_at, next_turn, turn, known_at, expires_at)

@@ -1,13 +1,13 @@
 import Foundation
 import Synchronization
 
-/// A queue of work from many tasks to the threads of a store, fair between callers (``JobTurns``).
+/// A queue of work from many tasks to the threads of a store, fair between callers (``JobRotation``).
 /// Work that arrives while a thread is busy becomes its next batch, so that many callers can share
 /// one transaction.
 package final class JobQueue<Item: Sendable>: @unchecked Sendable {
   // `condition` guards all mutable state.
   private let condition = NSCondition()
-  private let waiting: JobTurns<Item>
+  private let waiting: JobRotation<Item>
   private var lastNumber: UInt64 = 0
   private var counted = JobCounts()
   private var isClosed = false
@@ -16,7 +16,7 @@ package final class JobQueue<Item: Sendable>: @unchecked Sendable {
   private var takers = 0
 
   /// - Parameter limits: Limits beyond which work is refused.
-  package init(limits: JobLimits = JobLimits()) { waiting = JobTurns(limits: limits) }
+  package init(limits: JobLimits = JobLimits()) { waiting = JobRotation(limits: limits) }
 
   /// - Returns: `false` when the queue is closed or full; the item is dropped.
   package func add(_ item: Item, _ label: JobLabel = JobLabel()) -> Bool {
@@ -55,9 +55,9 @@ package final class JobQueue<Item: Sendable>: @unchecked Sendable {
   ///   - charge: The cost beyond its label of work that was taken before.
   ///   - prepare: Called when there is work, before it is taken.
   private func take(
-    _ group: JobGroup, after rest: ArraySlice<JobTurns<Item>.Entry>,
+    _ group: JobGroup, after rest: ArraySlice<JobRotation<Item>.Entry>,
     charge: (label: JobLabel, excess: Int)?, prepare: (() -> Void)?
-  ) -> [JobTurns<Item>.Entry] {
+  ) -> [JobRotation<Item>.Entry] {
     condition.lock()
     defer { condition.unlock() }
     if let charge, charge.excess > 0 { waiting.charge(charge.excess, to: charge.label) }
@@ -143,7 +143,7 @@ package final class JobQueue<Item: Sendable>: @unchecked Sendable {
         }
         self.enter()
         ready.resume()
-        var rest: ArraySlice<JobTurns<Item>.Entry> = []
+        var rest: ArraySlice<JobRotation<Item>.Entry> = []
         var charge: (label: JobLabel, excess: Int)?
         while case let entries = self.take(batch, after: rest, charge: charge, prepare: prepare),
           let first = entries.first

@@ -69,30 +69,30 @@ struct LogQueueTests {
 
   @Test("of many refusals the first of each network have lines, the rest is counted")
   func refusals() {
-    var book = RefusalLog.Book()
-    let limits = RefusalLog.Book.lines
+    var minute = RefusalLog.Minute()
+    let limits = RefusalLog.Minute.lines
     var lines: [String: Int] = [:]
     for _ in 0..<1000 {
       for (network, isKnown) in [("192.0.2.1", false), ("192.0.2.2", true)]
-      where book.add(isKnown: isKnown, network: network) { lines[network, default: 0] += 1 }
+      where minute.add(isKnown: isKnown, network: network) { lines[network, default: 0] += 1 }
     }
     #expect(lines == ["192.0.2.1": limits.unknown, "192.0.2.2": limits.known])
-    let rest = book.end()
+    let rest = minute.end()
     #expect(rest.map(\.source.network) == ["192.0.2.1", "192.0.2.2"])
     #expect(rest.map(\.count) == [1000 - limits.unknown, 1000 - limits.known])
-    #expect(book.end().isEmpty)
+    #expect(minute.end().isEmpty)
   }
 
   @Test("however many networks there are, the lines of a minute are bounded")
   func manyNetworks() {
-    var book = RefusalLog.Book()
+    var minute = RefusalLog.Minute()
     var lines = 0
     for number in 0..<10_000 {
-      for _ in 0..<10 where book.add(isKnown: false, network: "\(number)") { lines += 1 }
+      for _ in 0..<10 where minute.add(isKnown: false, network: "\(number)") { lines += 1 }
     }
-    let (networks, each) = (RefusalLog.Book.networks, RefusalLog.Book.lines.unknown)
+    let (networks, each) = (RefusalLog.Minute.networks, RefusalLog.Minute.lines.unknown)
     #expect(lines == (networks + 1) * each)
-    let rest = book.end()
+    let rest = minute.end()
     #expect(rest.count == networks + 1)
     #expect(rest.reduce(lines) { $0 + $1.count } == 100_000)
   }

@@ -169,10 +169,10 @@ struct ObservingTests {
   func refusedStrangers() async throws {
     let scene = try await Scene(readers: .everybody)
     for _ in 0..<200 { _ = await scene.get("/hub1/installations/i1") }
-    #expect(scene.lines.all.count == RefusalLog.Book.lines.unknown)
+    #expect(scene.lines.all.count == RefusalLog.Minute.lines.unknown)
     // At the level debug each request of a caller has its line.
     for _ in 0..<200 { _ = await scene.get("/hub1/installations/i1", TestHub.token()) }
-    #expect(scene.lines.all.count == RefusalLog.Book.lines.unknown + 200)
+    #expect(scene.lines.all.count == RefusalLog.Minute.lines.unknown + 200)
   }
 
   @Test("a line of text stays one line, whatever it holds")

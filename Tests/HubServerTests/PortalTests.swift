@@ -25,7 +25,7 @@ private struct Hub: HTTPHandler {
 
 @Suite("The portal")
 struct PortalTests {
-  private struct Desk: PortalDesk {
+  private struct Desk: PortalController {
     static let key = "k3y"
     func key() async throws -> String { Self.key }
     func signIn(host: String, isSecure: Bool) async throws -> LocalSignIn {
@@ -62,9 +62,9 @@ struct PortalTests {
 
   private func ask(
     _ method: HTTPMethod, _ path: String, headers: HTTPHeaders = own, body: String = "",
-    from address: String = "127.0.0.1", desk: (any PortalDesk)? = Desk()
+    from address: String = "127.0.0.1", controller: (any PortalController)? = Desk()
   ) async -> HTTPResponse {
-    await Portal(desk: desk, next: Hub()).respond(
+    await Portal(controller: controller, next: Hub()).respond(
       to: HTTPRequest(
         method: method, target: HTTPTarget(path), headers: headers, body: Array(body.utf8),
         remoteAddress: address))
@@ -82,7 +82,7 @@ struct PortalTests {
       let reply = await ask(.get, "/$portal/" + name)
       #expect(reply.status == .ok && reply.bytes == bytes, "\(name): is it in CWebFiles/files.c?")
     }
-    let page = BrowserPage(desk: NoDesk(), next: Hub())
+    let page = BrowserPage(controller: NoDesk(), next: Hub())
     for (name, bytes) in try files(of: "BrowserPage") where name != "index.html" {
       let request = HTTPRequest(
         method: .get, target: HTTPTarget("/$browser/" + name), headers: Self.own)
@@ -189,8 +189,8 @@ struct PortalTests {
     #expect(
       reply.status == .ok && reply.text.contains("sb:\\/\\/localhost:8080")
         && reply.headers["Cache-Control"] == "no-store")
-    #expect(await ask(.get, "/$portal/local", desk: nil).status == .notFound)
-    #expect(await ask(.get, "/$portal/emulator/v1/apps", desk: nil).status == .notFound)
+    #expect(await ask(.get, "/$portal/local", controller: nil).status == .notFound)
+    #expect(await ask(.get, "/$portal/emulator/v1/apps", controller: nil).status == .notFound)
     #expect(await ask(.post, "/$portal/local").status == .methodNotAllowed)
   }
 
@@ -293,7 +293,7 @@ struct PortalTests {
 
   @Test("the events of the emulator go on where the line broke")
   func events() async throws {
-    let listener = try HTTPListener(handler: Portal(desk: Desk(), next: Hub()))
+    let listener = try HTTPListener(handler: Portal(controller: Desk(), next: Hub()))
     let client = SocketClient(port: listener.port)
     let path = "/$portal/emulator/v1/devices/dev-1/events"
     var own = [
@@ -311,7 +311,7 @@ struct PortalTests {
   }
 }
 
-private struct NoDesk: BrowserPageDesk {
+private struct NoDesk: BrowserPageController {
   struct Missing: Error {}
   func settings(host: String, isSecure: Bool) async throws -> BrowserPageSettings {
     throw Missing()

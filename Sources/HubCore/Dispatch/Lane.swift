@@ -185,8 +185,8 @@ struct Lane {
     _ settlement: PartSettlement, isShared: Bool, refusals: inout Int, at now: Date
   ) -> [Change] {
     var changes: [Change] = []
-    let isDown = isDown(settlement.signs)
-    if settlement.signs.answered > 0, endOutage() { changes.append(.serviceBack) }
+    let isDown = isDown(settlement.answers)
+    if settlement.answers.answered > 0, endOutage() { changes.append(.serviceBack) }
     let isCurrent = credential == settlement.credential
     if settlement.hadSuccess {
       if isShared, isCurrent {
@@ -217,14 +217,14 @@ struct Lane {
 
   /// Counts faults of the service.
   /// - Returns: Whether it is down: a probe met a fault, or so many pushes in a row did.
-  mutating func isDown(_ signs: PartSigns) -> Bool {
-    if signs.answered > 0 {
+  mutating func isDown(_ answers: AnswerSummary) -> Bool {
+    if answers.answered > 0 {
       faults = 0
       if refusal == nil { recover() }
       return false
     }
-    faults += signs.failed
-    return signs.failed > 0 && (mustProbe || faults >= Self.mostFaults)
+    faults += answers.failed
+    return answers.failed > 0 && (mustProbe || faults >= Self.mostFaults)
   }
 
   /// The push service is down, and the lane rests.

@@ -61,11 +61,12 @@ struct Lanes {
   /// A part that was under way has its answers.
   /// - Parameter jitter: 0 up to 1.
   mutating func finish(
-    _ part: PartKey, of key: LaneKey, _ signs: PartSigns = PartSigns(), jitter: Double = 0,
+    _ part: PartKey, of key: LaneKey, _ answers: AnswerSummary = AnswerSummary(),
+    jitter: Double = 0,
     at now: Date
   ) {
     guard let done = lanes[key]?.queue.finish(part, at: now) else { return }
-    pools[done.pool]?.leave(done.targets, sent: done.epoch, signs, jitter: jitter, at: now)
+    pools[done.pool]?.leave(done.targets, sent: done.epoch, answers, jitter: jitter, at: now)
     if lanes[key]?.pool != done.pool { dropIfUnused(done.pool) }
   }
 
@@ -383,7 +384,7 @@ enum PoolKey: Hashable, Sendable {
 }
 
 /// Counts of the answers to a part that say something about the credential as a whole.
-struct PartSigns: Equatable, Sendable {
+struct AnswerSummary: Equatable, Sendable {
   /// Pushes that the service took, or refused for reasons of their own.
   var answered = 0
   /// Pushes that met a fault of the service (5xx) or no answer in time, or for which the service that
@@ -489,24 +490,24 @@ struct DispatchPool {
   ///   - sent: The epoch it was sent in.
   ///   - jitter: 0 up to 1; spreads a pause that the service set no length for.
   mutating func leave(
-    _ count: Int, sent: Int, _ signs: PartSigns, jitter: Double, at now: Date
+    _ count: Int, sent: Int, _ answers: AnswerSummary, jitter: Double, at now: Date
   ) {
     let inFlight = targets
     targets -= count
-    if let pause = signs.pause { rest(until: now.addingTimeInterval(pause)) }
-    if signs.isTroubled {
+    if let pause = answers.pause { rest(until: now.addingTimeInterval(pause)) }
+    if answers.isTroubled {
       guard sent == epoch else { return }
       epoch += 1
       window = max(min(Self.least, ceiling), min(window, max(inFlight, page)) / 2)
-      guard signs.isThrottled else { return }
+      guard answers.isThrottled else { return }
       throttles += 1
-      if signs.pause == nil {
+      if answers.pause == nil {
         let pause = RetryPolicy.connectionPause(failures: throttles) * (1 + jitter / 2)
         rest(until: now.addingTimeInterval(pause))
       }
-    } else if signs.answered > 0, sent == epoch {
+    } else if answers.answered > 0, sent == epoch {
       throttles = 0
-      let reached = max(window, signs.pace ?? 0)
+      let reached = max(window, answers.pace ?? 0)
       window = min(ceiling, reached + max(1, Self.step(page: page) * count / reached))
     }
   }

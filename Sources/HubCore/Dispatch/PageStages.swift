@@ -127,7 +127,7 @@ extension DispatchWork {
     var settlement = PartSettlement(
       part, context: context, attempts: started.retries?.attempts, at: clock.steady())
     settlement.settle(results, handovers: handovers, random: random)
-    settlement.signs.pace = pace
+    settlement.answers.pace = pace
     return .part(key, part.lane, settlement, isRedirected: isRedirected)
   }
 
@@ -146,7 +146,7 @@ extension DispatchState {
 
   mutating func handlePart(_ key: PartKey, _ lane: LaneKey, _ settlement: PartSettlement) {
     schedule.lanes.finish(
-      key, of: lane, settlement.signs, jitter: random.unit(), at: now.steady)
+      key, of: lane, settlement.answers, jitter: random.unit(), at: now.steady)
     var outcome = settlement.outcome
     let changes = schedule.lanes.settle(
       &outcome, settlement, of: lane, isShared: isShared, at: now.steady, wall: now.wall)

@@ -44,8 +44,8 @@ struct PartDelivery: Sendable {
       if let answer = results.first, answer.retry == .pauseCredential {
         return (Array(repeating: answer, count: count), pace)
       }
-      let signs = Self.signs(results)
-      if signs.failed > 0 || signs.isTroubled { return (results, pace) }
+      let answers = Self.answers(results)
+      if answers.failed > 0 || answers.isTroubled { return (results, pace) }
     }
     while results.count < count, results.isEmpty || !context.isAborted && holdsLeases() {
       let step = await deliver(results.count..<min(count, results.count + (pace ?? count)))
@@ -53,7 +53,7 @@ struct PartDelivery: Sendable {
       if let refusal = step.first(where: { $0.retry == .pauseCredential }) {
         return (results + Array(repeating: refusal, count: count - results.count), pace)
       }
-      if step.isEmpty || Self.signs(step).isTroubled { break }
+      if step.isEmpty || Self.answers(step).isTroubled { break }
       pace = pace.map { $0 + DispatchPool.step(page: page) }
     }
     return (results, pace)
@@ -96,10 +96,10 @@ struct PartDelivery: Sendable {
     return await part.gateway.deliver(step)
   }
 
-  private static func signs(_ results: [PushResult]) -> PartSigns {
-    var signs = PartSigns()
-    for result in results { signs.note(result) }
-    return signs
+  private static func answers(_ results: [PushResult]) -> AnswerSummary {
+    var answers = AnswerSummary()
+    for result in results { answers.note(result) }
+    return answers
   }
 }
 
@@ -135,7 +135,7 @@ struct PartSettlement: Sendable {
   /// No push of the part got an answer.
   var isUnreachable = false
   /// Counts of the answers that say something about the credential as a whole.
-  var signs = PartSigns()
+  var answers = AnswerSummary()
   /// The rest that was not sent because an earlier push failed.
   private(set) var unsent: PagePart?
   /// The last fault of the service, or of the connection to it.
@@ -196,17 +196,17 @@ struct PartSettlement: Sendable {
         }
       } else {
         if Self.isUnanswered(results[index]) { unanswered += 1 }
-        signs.note(results[index])
+        answers.note(results[index])
         if results[index].outcome.isFaultOfService { fault = results[index] }
         settle(index, results[index], random: random)
       }
     }
     if results.count < part.batch.requests.count { unsent = part.dropFirst(results.count) }
-    signs.answered += successes
-    if let asked = signs.pause {
+    answers.answered += successes
+    if let asked = answers.pause {
       let left = max(0, context.deadline.timeIntervalSince(now))
       // The last try comes before the end.
-      signs.pause = asked < left ? asked : left - Self.lastShare(of: left)
+      answers.pause = asked < left ? asked : left - Self.lastShare(of: left)
     }
     hadSuccess = successes > 0
     isUnreachable = unanswered == results.count && unanswered > 0

@@ -15,8 +15,8 @@ package struct BrowserPage: HTTPHandler {
   private let next: any HTTPHandler
 
   /// - Parameter next: The handler for all other requests.
-  package init(desk: any BrowserPageDesk, next: any HTTPHandler) {
-    router = Self.router(BrowserPageCalls(desk: desk))
+  package init(controller: any BrowserPageController, next: any HTTPHandler) {
+    router = Self.router(BrowserPageCalls(controller: controller))
     self.next = next
   }
 

@@ -35,7 +35,7 @@ struct JobTransfer: Sendable {
 
   /// Copies an input to a working file.
   /// - Returns: The size in bytes.
-  func fetch(_ place: JobPlace, to path: String) async throws -> Int64 {
+  func fetch(_ place: JobLocation, to path: String) async throws -> Int64 {
     switch place {
     case .file(let source):
       return try await JobFiles.copy(source, to: path, limit: configuration.maximumInput)
@@ -53,7 +53,7 @@ struct JobTransfer: Sendable {
   }
 
   /// Copies a working file to its destination, replacing any existing file.
-  func publish(_ path: String, to place: JobPlace) async throws {
+  func publish(_ path: String, to place: JobLocation) async throws {
     switch place {
     case .file(let target):
       let folder = URL(fileURLWithPath: target).deletingLastPathComponent()

@@ -11,7 +11,7 @@ final class RefusalLog: Sendable {
   struct Source: Hashable, Comparable {
     /// Whether the token was valid.
     let isKnown: Bool
-    /// The network; empty for all beyond ``Book/networks``.
+    /// The network; empty for all beyond ``Minute/networks``.
     let network: String
 
     static func < (left: Source, right: Source) -> Bool {
@@ -20,7 +20,7 @@ final class RefusalLog: Sendable {
   }
 
   /// The refusals of one minute.
-  struct Book {
+  struct Minute {
     /// The maximum number of networks counted separately.
     static let networks = 256
     /// The maximum number of lines per minute and network, for known and unknown callers.
@@ -52,7 +52,7 @@ final class RefusalLog: Sendable {
     }
   }
 
-  private let state = Mutex((book: Book(), hasLeftOut: false, end: ContinuousClock.Instant.now))
+  private let state = Mutex((minute: Minute(), hasLeftOut: false, end: ContinuousClock.Instant.now))
 
   /// Whether a refusal is to be logged.
   func admits(isKnown: Bool, from address: String, in log: HubLog) -> Bool {
@@ -63,11 +63,11 @@ final class RefusalLog: Sendable {
     let (hasLine, leftOut, tells) = state.withLock { state in
       var leftOut: [(source: Source, count: Int)] = []
       if now >= state.end {
-        leftOut = state.book.end()
+        leftOut = state.minute.end()
         state.end = now + .seconds(60)
         state.hasLeftOut = false
       }
-      let hasLine = state.book.add(isKnown: isKnown, network: network)
+      let hasLine = state.minute.add(isKnown: isKnown, network: network)
       let tells = !hasLine && !state.hasLeftOut
       if tells { state.hasLeftOut = true }
       return (hasLine, leftOut, tells ? state.end : nil)
@@ -77,7 +77,7 @@ final class RefusalLog: Sendable {
       // Reported even if no further refusal occurs.
       Task { [self] in
         try? await Task.sleep(until: tells, clock: .continuous)
-        tell(state.withLock { $0.end == tells ? $0.book.end() : [] }, in: log)
+        tell(state.withLock { $0.end == tells ? $0.minute.end() : [] }, in: log)
       }
     }
     return hasLine

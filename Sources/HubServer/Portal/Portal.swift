@@ -4,7 +4,7 @@ import HubCore
 /// The portal: a browser interface to everything that a hub does, under ``path``, before the hub's
 /// own API, which is all that the page calls. A browser that opens the root is redirected there.
 ///
-/// Its files contain no secrets and are public. In development ``PortalDesk`` signs the local user
+/// Its files contain no secrets and are public. In development ``PortalController`` signs the local user
 /// in, and forwards calls to the emulator.
 package struct Portal: HTTPHandler {
   /// The path of the portal. No hub name can begin with `$`.
@@ -14,11 +14,11 @@ package struct Portal: HTTPHandler {
   private let next: any HTTPHandler
 
   /// - Parameters:
-  ///   - desk: The functions for development; `nil` requires a key to sign in, and offers no
+  ///   - controller: The functions for development; `nil` requires a key to sign in, and offers no
   ///     emulator.
   ///   - next: The handler for all other requests.
-  package init(desk: (any PortalDesk)? = nil, next: any HTTPHandler) {
-    calls = desk.map { PortalCalls(desk: $0) }
+  package init(controller: (any PortalController)? = nil, next: any HTTPHandler) {
+    calls = controller.map { PortalCalls(controller: $0) }
     self.next = next
   }
 

@@ -14,7 +14,7 @@ import Wire
 /// has two halves, each useless alone: browsers send a cookie to every port of this machine, and
 /// scripts of an origin, port included, can read what a page stores for it.
 struct PortalCalls: Sendable {
-  let desk: any PortalDesk
+  let controller: any PortalController
 
   func respond(to request: HTTPRequest) async -> HTTPResponse {
     if let refusal = Self.refusal(of: request) { return WebPageCalls.refusal(403, refusal) }
@@ -47,7 +47,7 @@ struct PortalCalls: Sendable {
   /// - Returns: The secret for a new browser; `nil` for one that has it.
   /// - Throws: 401 for one that knows neither the key nor both halves.
   private func admit(_ request: HTTPRequest) async throws -> Acquaintance? {
-    let key = try await desk.key()
+    let key = try await controller.key()
     // Cookies do not distinguish ports, and several of these programs may run.
     let port = (request.headers["Host"] ?? "").split(separator: ":").last {
       $0.allSatisfy(\.isNumber)
@@ -91,7 +91,7 @@ struct PortalCalls: Sendable {
     guard request.method == .get else {
       return HTTPResponse(.methodNotAllowed, headers: ["Allow": "GET"])
     }
-    let given = try await desk.signIn(
+    let given = try await controller.signIn(
       host: request.headers["Host"] ?? "", isSecure: request.isSecure)
     var response = try WebPageCalls.json(
       SignInReply(
@@ -113,12 +113,12 @@ struct PortalCalls: Sendable {
         path += "?" + String(decoding: query, as: UTF8.self)
       }
       let call = EmulatorCall(method: request.method, path: path, body: request.body)
-      return try await desk.emulate(call)
+      return try await controller.emulate(call)
     }
     let position = request.headers["Last-Event-ID"] ?? request.target.queryItem("after")?.value
     let call = EmulatorCall(method: .get, path: path, body: [])
     return WebPageCalls.stream(
-      try await desk.events(call, after: position.flatMap { Int($0) }.map { max($0, 0) }))
+      try await controller.events(call, after: position.flatMap { Int($0) }.map { max($0, 0) }))
   }
 
   /// - Returns: The reason for a refusal; `nil` for a local page in a local browser.

@@ -18,7 +18,7 @@ package struct SignInPages: HTTPHandler {
   ///   - signIn: The sign-in of operators; `nil` if there are only keys.
   ///   - next: The handler for all other requests.
   ///   - journal: The journal, shared by all listeners.
-  ///   - hasLocalUser: Whether a ``PortalDesk`` signs the local user in.
+  ///   - hasLocalUser: Whether a ``PortalController`` signs the local user in.
   package init(
     _ signIn: OperatorSignIn?, service: HubService, journal: SignInJournal,
     hasLocalUser: Bool = false,

@@ -222,7 +222,7 @@ struct MovedDeviceWriter: WritingSubject {
     let number = try fileNumber(of: row)
     try RegistrationRowWriter(session).insert(
       try row.prepared(), as: number, publicID: row["public_id"].text,
-      in: RegistrationPlace(
+      in: RegistrationContext(
         hub: row.hub, installation: row["installation"].integer ?? 0,
         at: row["confirmed_at"].integer ?? 0, tagText: row["tag_text"].text))
     // Pages that were read before must not affect it.

@@ -66,13 +66,13 @@ struct RegistrationChanges {
     let slot: Int64
     /// `nil` when the id follows from the number.
     var publicID: String?
-    let place: RegistrationPlace
+    let place: RegistrationContext
     let content: RegistrationContent
   }
 
   struct Change {
     let row: PostgresRegistrationRow
-    let place: RegistrationPlace
+    let place: RegistrationContext
     let content: RegistrationContent
 
     /// Whether the handle has changed, or only now becomes active.
@@ -105,7 +105,7 @@ struct RegistrationChanges {
 
 extension HandleRow {
   fileprivate init(
-    _ place: RegistrationPlace, _ content: RegistrationContent, number: RegistrationID
+    _ place: RegistrationContext, _ content: RegistrationContent, number: RegistrationID
   ) {
     self.init(
       hub: place.hub, hash: content.handleHash, number: number, isNative: content.key.isNative)
@@ -269,7 +269,7 @@ struct PostgresDevices: PostgresSubject {
   }
 
   private func bind(
-    _ rows: [(place: RegistrationPlace, content: RegistrationContent)],
+    _ rows: [(place: RegistrationContext, content: RegistrationContent)],
     to row: borrowing Statement, from index: Int32
   ) throws {
     try row.bind(PostgresArray.text(rows.map(\.content.key.name)), at: index)

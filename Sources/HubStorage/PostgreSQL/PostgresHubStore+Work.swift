@@ -242,12 +242,14 @@ extension PostgresHubStore {
     let told = heartbeat.told(as: node)
     // Usually there is nothing new to announce.
     guard findings != told || !recovered.isEmpty else {
-      return try await readFreely(as: .delivery()) { try PostgresWords($0).news(for: node, told) }
+      return try await readFreely(as: .delivery()) {
+        try PostgresLaneFindings($0).news(for: node, told)
+      }
     }
     let news = try await write(as: .delivery(), ifUnclear: .again) { session in
-      try PostgresWords(session).tell(findings, told, as: node)
-      try PostgresWords(session).takeBack(recovered)
-      return try PostgresWords(session).news(for: node, told.intersection(findings))
+      try PostgresLaneFindings(session).tell(findings, told, as: node)
+      try PostgresLaneFindings(session).takeBack(recovered)
+      return try PostgresLaneFindings(session).news(for: node, told.intersection(findings))
     }
     heartbeat.note(told: findings, as: node)
     return news

@@ -250,7 +250,7 @@ struct PostgresInstallations: PostgresSubject {
           try shared.numbers.next(.installation, session), slot: content.slot)
         new.append((content, number))
       }
-      let place = RegistrationPlace(hub: content.hub, installation: number, at: content.at)
+      let place = RegistrationContext(hub: content.hub, installation: number, at: content.at)
       var rows = old.removeValue(forKey: number) ?? []
       for registration in content.registrations {
         changes.forgottenHandles.insert(

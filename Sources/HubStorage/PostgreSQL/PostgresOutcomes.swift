@@ -71,7 +71,7 @@ struct PostgresOutcomes: PostgresSubject {
   // MARK: Clearing
 
   /// A notification with stored outcomes.
-  private struct Keeper {
+  private struct Holder {
     let hub: Hub.ID
     let number: Int64
     let day: Int64
@@ -84,33 +84,33 @@ struct PostgresOutcomes: PostgresSubject {
   /// dropped together, once the last of them is old.
   func clearOutcomes(before limit: Date, keeping maximum: Int) throws -> Bool {
     let limit = limit.milliseconds
-    let keepers = try connection.rows(
+    let holders = try connection.rows(
       """
       SELECT k.hub, k.notification, n.day, CAST(SUM(k.total) AS BIGINT), MAX(k.at)
       FROM kept_outcome k JOIN notification n ON n.id = k.notification GROUP BY 1, 2, 3
       """
     ) {
-      Keeper(
+      Holder(
         hub: $0.integer(0), number: $0.integer(1), day: $0.integer(2), total: $0.integer(3),
         at: $0.integer(4))
     }
     let days = Set(try DayPartitions(session).days(of: .failures))
-    let young = Set(keepers.lazy.filter { $0.at >= limit }.map(\.day))
+    let young = Set(holders.lazy.filter { $0.at >= limit }.map(\.day))
     let over = days.filter { ($0 + 1) * DayTable.milliseconds <= limit && !young.contains($0) }
     if let day = over.min(), try PostgresClearing(session).isSoleKeeper() {
       return try drop(day, before: limit)
     }
-    let single = keepers.filter { !days.contains($0.day) }
+    let single = holders.filter { !days.contains($0.day) }
     if let oldest = single.min(by: { $0.at < $1.at }), oldest.at < limit {
       try clear(oldest)
       return true
     }
     // The hub that stores the most makes room, so that none loses its own because of another.
     var hubs: [Hub.ID: Int64] = [:]
-    for keeper in keepers { hubs[keeper.hub, default: 0] += keeper.total }
+    for holder in holders { hubs[holder.hub, default: 0] += holder.total }
     guard hubs.values.reduce(0, +) > Int64(maximum),
       let largest = hubs.max(by: { $0.value < $1.value })?.key,
-      let oldest = keepers.lazy.filter({ $0.hub == largest }).min(by: { $0.at < $1.at })
+      let oldest = holders.lazy.filter({ $0.hub == largest }).min(by: { $0.at < $1.at })
     else { return false }
     try clear(oldest)
     return true
@@ -145,7 +145,7 @@ struct PostgresOutcomes: PostgresSubject {
     return true
   }
 
-  private func clear(_ keeper: Keeper) throws {
+  private func clear(_ holder: Holder) throws {
     let deleted = Int64(
       try execute(
         """
@@ -153,20 +153,20 @@ struct PostgresOutcomes: PostgresSubject {
         WHERE day = ?3 AND notification = ?1 AND registration IN (
           SELECT registration FROM notification_failure WHERE day = ?3 AND notification = ?1
           ORDER BY registration LIMIT ?2)
-        """, keeper.number, Self.sliceLimit, keeper.day))
+        """, holder.number, Self.sliceLimit, holder.day))
     try execute(
-      "UPDATE notification SET kept_cleared = 1 WHERE id = ?1 AND kept_cleared = 0", keeper.number)
+      "UPDATE notification SET kept_cleared = 1 WHERE id = ?1 AND kept_cleared = 0", holder.number)
     // With no rows left the total becomes 0, whatever it says: rows repeated after a crash are
     // counted twice.
     if deleted < Self.sliceLimit {
-      try execute("DELETE FROM kept_outcome WHERE notification = ?1", keeper.number)
+      try execute("DELETE FROM kept_outcome WHERE notification = ?1", holder.number)
     } else {
       try execute(
         """
         UPDATE kept_outcome SET total = GREATEST(0, total - ?2) WHERE notification = ?1
           AND part = (SELECT part FROM kept_outcome WHERE notification = ?1
             ORDER BY total DESC LIMIT 1)
-        """, keeper.number, deleted)
+        """, holder.number, deleted)
     }
   }
 

@@ -26,8 +26,8 @@ struct ClientContent: Sendable {
         + content.tags.utf8.count)
   }
 
-  func place(installation: Int64, tags: [Tag]) -> RegistrationPlace {
-    RegistrationPlace(
+  func place(installation: Int64, tags: [Tag]) -> RegistrationContext {
+    RegistrationContext(
       hub: hub, installation: installation, at: at.milliseconds,
       tagText: tags.map(\.rawValue).joined(separator: ","))
   }

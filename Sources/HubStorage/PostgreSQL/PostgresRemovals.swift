@@ -352,7 +352,7 @@ struct PostgresRemovals: PostgresSubject {
       if let removed, removed.tagText != nil {
         guard try insertRemoved(removed) else { continue }
       } else {
-        let place = RegistrationPlace(
+        let place = RegistrationContext(
           hub: hub, installation: number, at: (removed ?? all[0]).confirmedAt)
         let slot = slots.slot(ofNumber: number)
         let id =

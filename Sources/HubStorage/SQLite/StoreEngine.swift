@@ -23,7 +23,7 @@ final class StoreEngine: Sendable {
   private let watch: DirectoryWatch
   /// The position of the sweep for unused tags and templates that earlier versions have left, and
   /// the time when the next sweep begins.
-  let sweep = Mutex<(place: SweepPlace?, due: ContinuousClock.Instant)>((.tags(after: 0), .now))
+  let sweep = Mutex<(place: SweepProgress?, due: ContinuousClock.Instant)>((.tags(after: 0), .now))
   /// Acknowledged commits that were missing when the database was opened; usually `nil`.
   let discarded: DiscardedCommits?
   /// The migration done at opening; usually `nil`.

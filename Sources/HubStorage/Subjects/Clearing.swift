@@ -30,7 +30,7 @@ extension SQLiteHubStore {
 
   /// - Returns: `true` when there is more to check.
   private func sweepUnused() async throws -> Bool {
-    let place = engine.sweep.withLock { sweep -> SweepPlace? in
+    let place = engine.sweep.withLock { sweep -> SweepProgress? in
       if sweep.place == nil, sweep.due <= .now { sweep.place = .tags(after: 0) }
       return sweep.place
     }

@@ -152,7 +152,7 @@ struct InstallationWriter: WritingSubject {
       try insert(number, prepared, document)
     }
     var old = row == nil ? [] : try connection.registrationRows(of: number)
-    let place = RegistrationPlace(hub: prepared.hub, installation: number, at: prepared.at)
+    let place = RegistrationContext(hub: prepared.hub, installation: number, at: prepared.at)
     for hash in Set(prepared.registrations.map(\.handleHash)) {
       try RemovalWriter(session).forgetRemoved(handle: hash)
     }

@@ -50,7 +50,7 @@ struct RegistrationRow {
 }
 
 /// The circumstances of a write of a registration: hub, installation and time.
-struct RegistrationPlace {
+struct RegistrationContext {
   let hub: Hub.ID
   /// 0 for one that a client writes.
   let installation: Int64
@@ -78,7 +78,7 @@ struct RegistrationRowWriter: WritingSubject {
   /// - Parameter publicID: `nil` for an id that the hub makes from the number.
   func insert(
     _ registration: PreparedRegistration, as number: RegistrationID, publicID: String? = nil,
-    in place: RegistrationPlace
+    in place: RegistrationContext
   ) throws {
     let tags = try registration.tags.map { try TagWriter(session).tagNumber($0) }
     do {
@@ -112,7 +112,7 @@ struct RegistrationRowWriter: WritingSubject {
   }
 
   func change(
-    _ old: RegistrationRow, to registration: PreparedRegistration, in place: RegistrationPlace
+    _ old: RegistrationRow, to registration: PreparedRegistration, in place: RegistrationContext
   ) throws {
     let hasMoved =
       old.handle != registration.handle || old.handleHash != registration.handleHash
@@ -171,7 +171,7 @@ struct RegistrationRowWriter: WritingSubject {
   /// Binds, in this order: name, tile, text of the tags, handle of a template, platform, template,
   /// handle, its hash, variables, tags, expiry, time and revision.
   private func bind(
-    _ registration: PreparedRegistration, tags: [Int64], in place: RegistrationPlace,
+    _ registration: PreparedRegistration, tags: [Int64], in place: RegistrationContext,
     to row: borrowing Statement, from index: Int32
   ) throws {
     try row.bind(registration.key.name, at: index)

@@ -112,8 +112,8 @@ struct RegistrationWriter: WritingSubject {
       prepared = PreparedRegistration(draft, hub: hub)
     }
 
-    func place(installation: Int64, tags: [Tag]) -> RegistrationPlace {
-      RegistrationPlace(
+    func place(installation: Int64, tags: [Tag]) -> RegistrationContext {
+      RegistrationContext(
         hub: hub, installation: installation, at: at.milliseconds,
         tagText: tags.map(\.rawValue).joined(separator: ","))
     }

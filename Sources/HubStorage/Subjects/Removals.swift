@@ -208,7 +208,7 @@ struct RemovalWriter: WritingSubject {
       if let removed, removed.tagText != nil {
         guard try insertRemoved(removed, hub: hub) else { continue }
       } else {
-        let place = RegistrationPlace(
+        let place = RegistrationContext(
           hub: hub, installation: number, at: (removed ?? all[0]).row.confirmedAt)
         let id = try removed?.row.number ?? RegistrationRowWriter(session).nextRegistration()
         try RegistrationRowWriter(session).insert(registration, as: id, in: place)

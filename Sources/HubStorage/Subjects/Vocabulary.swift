@@ -91,7 +91,7 @@ struct VocabularyWriter: WritingSubject {
 
   /// Checks the next tags and templates of all hubs.
   /// - Returns: The position at which to continue; `nil` at the end.
-  func sweepUnused(after place: SweepPlace) throws -> SweepPlace? {
+  func sweepUnused(after place: SweepProgress) throws -> SweepProgress? {
     // A tag from another unit of work in this transaction has no row there yet.
     try TagMemberWriter(session).writeTags()
     let numbers = try connection.numbers(
@@ -166,7 +166,7 @@ struct VocabularyWriter: WritingSubject {
 }
 
 /// The progress of a sweep for unused tags and templates.
-enum SweepPlace: Hashable, Sendable {
+enum SweepProgress: Hashable, Sendable {
   case tags(after: Int64)
   case templates(after: Int64)
 
@@ -183,14 +183,14 @@ enum SweepPlace: Hashable, Sendable {
     }
   }
 
-  fileprivate var next: SweepPlace? {
+  fileprivate var next: SweepProgress? {
     switch self {
     case .tags: .templates(after: 0)
     case .templates: nil
     }
   }
 
-  fileprivate func moved(to number: Int64) -> SweepPlace {
+  fileprivate func moved(to number: Int64) -> SweepProgress {
     switch self {
     case .tags: .tags(after: number)
     case .templates: .templates(after: number)

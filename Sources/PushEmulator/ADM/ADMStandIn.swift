@@ -25,7 +25,7 @@ final class ADMStandIn: NamedStandIn, @unchecked Sendable {
   }
 
   private let options: OtherServicesOptions
-  private let word = ServiceWord(.adm)
+  private let word = ServiceName(.adm)
   var apps = AppTable<App>()
   private var tokens = AccessTokens()
   private var rates = RateTable<UInt32>()

@@ -15,7 +15,7 @@ final class APNsStandIn: StandIn, @unchecked Sendable {
   var channels = APNsChannels()
   /// By slot of the state's connection table.
   private var connections: [APNsConnection?] = []
-  private let word = ServiceWord(.apns)
+  private let word = ServiceName(.apns)
   /// All of an app's messages to a device wait on one shelf; if its limit is one, a newer message
   /// replaces it.
   private let shelf: Shelf

@@ -23,7 +23,7 @@ final class BaiduStandIn: NamedStandIn, @unchecked Sendable {
   }
 
   private let options: OtherServicesOptions
-  private let word = ServiceWord(.baidu)
+  private let word = ServiceName(.baidu)
   var apps = AppTable<App>()
   private var rates = RateTable<UInt32>()
 

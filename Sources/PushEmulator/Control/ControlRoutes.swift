@@ -86,8 +86,8 @@ extension ControlAPI {
       let status = try request.number("status")
       let handle = request.query("handle")?.lowercased()
       let service = request.query("pns")
-      if let service, service != "*", ServiceWord(service) == nil {
-        throw .invalidValue("pns", "must be one of: \(ServiceWord.words)")
+      if let service, service != "*", ServiceName(service) == nil {
+        throw .invalidValue("pns", "must be one of: \(ServiceName.words)")
       }
       let newest = try request.number("newest")
       let (entries, total) = core.withState { state in

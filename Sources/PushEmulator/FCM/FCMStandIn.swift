@@ -46,8 +46,8 @@ final class FCMStandIn: NamedStandIn, @unchecked Sendable {
   static let handleMembers = ["token", "fid"]
 
   let options: FCMOptions
-  private let word = ServiceWord(.fcm)
-  private let tokenWord = ServiceWord(.fcm, ofTokens: true)
+  private let word = ServiceName(.fcm)
+  private let tokenWord = ServiceName(.fcm, ofTokens: true)
   var apps = AppTable<App>()
   private var tokens = AccessTokens()
   /// Rates by device, for devices that were sent to while a limit was on.

@@ -11,8 +11,8 @@ extension FaultRule {
     guard let action = body.value("action") else { throw .missing("action") }
     self.init(action: try FaultAction(action), json: json)
     if let name = try body.string("pns"), name != "*" {
-      guard let word = ServiceWord(name) else {
-        throw body.invalid("pns", "must be one of: \(ServiceWord.words)")
+      guard let word = ServiceName(name) else {
+        throw body.invalid("pns", "must be one of: \(ServiceName.words)")
       }
       service = word
     }

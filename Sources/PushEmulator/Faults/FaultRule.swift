@@ -37,10 +37,10 @@ struct FaultRule: Sendable {
     case before, after
   }
 
-  /// Assigned by the fault book.
+  /// Assigned by ``FaultRules``.
   fileprivate(set) var number = 0
   /// `nil` for all.
-  var service: ServiceWord?
+  var service: ServiceName?
   var match = Match()
   var when = When()
   var stage = Stage.before
@@ -97,7 +97,7 @@ struct FaultSubject: Sendable {
 }
 
 /// All fault rules in order of creation, and the decision for a request.
-struct FaultBook: Sendable {
+struct FaultRules: Sendable {
   private(set) var rules: [FaultRule] = []
   private var lastNumber = 0
 
@@ -142,7 +142,7 @@ struct FaultBook: Sendable {
     rules.contains { rule in
       guard case .refuse = rule.action else { return false }
       return rule.when.includes(now)
-        && (rule.service == nil || rule.service == ServiceWord(service))
+        && (rule.service == nil || rule.service == ServiceName(service))
     }
   }
 

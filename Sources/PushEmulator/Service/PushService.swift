@@ -18,15 +18,15 @@ enum PushService: String, CaseIterable, Sendable, Codable {
 
 /// The name of a service in fault rules, journal and statistics: its own, or one such as
 /// `fcm-token` where its token endpoint is distinguished.
-struct ServiceWord: Sendable, Hashable {
+struct ServiceName: Sendable, Hashable {
   let service: PushService
   let text: String
   /// The index in `all`.
   let place: Int
 
   /// In the order of the services.
-  static let all: [ServiceWord] = {
-    var all: [ServiceWord] = []
+  static let all: [ServiceName] = {
+    var all: [ServiceName] = []
     for service in PushService.allCases {
       let endings = service.standIn.hasTokenWord ? ["", "-token"] : [""]
       for ending in endings {

@@ -30,7 +30,7 @@ struct ServiceArrival: Sendable {
 
 /// The record of a request for journal and statistics.
 private struct ServiceRecord {
-  var word: ServiceWord
+  var word: ServiceName
   /// 0 for no answer.
   var status = 0
   var reason: String?
@@ -131,7 +131,7 @@ extension EmulatorState {
   mutating func acceptFault(_ service: PushService) -> FaultAction? {
     guard faults.concerns(.accept) else { return nil }
     let subject = FaultSubject(
-      ServiceSubject(word: ServiceWord(service)), connection: connections.nextNumber)
+      ServiceSubject(word: ServiceName(service)), connection: connections.nextNumber)
     return faults.decide(subject, at: [.accept], now: clock.now, generator: &generator)
       .fault?.action
   }
@@ -139,7 +139,7 @@ extension EmulatorState {
   private mutating func decide(
     _ subject: ServiceSubject, _ raw: HTTP2ServerRequest, slot: Int,
     at moments: [FaultAction.Moment], now: Int64
-  ) -> FaultBook.Decision {
+  ) -> FaultRules.Decision {
     guard !faults.isEmpty, let connection = connections[slot] else { return .init() }
     let matched = FaultSubject(
       subject, connection: connection.number, path: raw.path, requestsBefore: connection.requests)
@@ -148,7 +148,7 @@ extension EmulatorState {
 
   /// Whether the message is processed in spite of the fault, according to its stage and action.
   private mutating func isProcessed(
-    _ fault: FaultBook.Fault?, arrival: ServiceArrival, outcome: inout ServiceOutcome
+    _ fault: FaultRules.Fault?, arrival: ServiceArrival, outcome: inout ServiceOutcome
   ) -> Bool {
     guard let fault else { return true }
     switch fault.action {
@@ -172,7 +172,7 @@ extension EmulatorState {
 
   /// Applies the fault to the outcome.
   private mutating func spoil<Service: StandIn>(
-    _ outcome: inout ServiceOutcome, with fault: FaultBook.Fault, of reading: Service.Reading,
+    _ outcome: inout ServiceOutcome, with fault: FaultRules.Fault, of reading: Service.Reading,
     by service: Service, record: inout ServiceRecord
   ) {
     record.faultID = fault.id

@@ -188,7 +188,7 @@ extension StandIn {
 /// The subject of a request, for fault rules and the journal.
 struct ServiceSubject: Sendable {
   /// The service's word, or that of its token endpoint.
-  var word: ServiceWord
+  var word: ServiceName
   var app: UInt32?
   var handle: String?
   /// The client's name or key, for throttling by credential.

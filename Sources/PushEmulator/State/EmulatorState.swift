@@ -16,7 +16,7 @@ struct EmulatorState: Sendable {
   var addresses = EmulatorAddresses()
   var devices: DeviceTable
   var connections = ConnectionTable()
-  var faults = FaultBook()
+  var faults = FaultRules()
   var journal: Journal
   var statistics = Statistics()
   var lastRequest = 0
@@ -50,7 +50,7 @@ struct EmulatorState: Sendable {
     for app in apps.keys { devices.removeFeed(of: app) }
     devices.endReaders()
     devices = DeviceTable(limits: options.limits)
-    faults = FaultBook()
+    faults = FaultRules()
     journal.removeAll()
     statistics = Statistics()
     lastRequest = 0

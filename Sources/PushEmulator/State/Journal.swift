@@ -7,7 +7,7 @@ struct Journal: Sendable {
     let seq: Int
     /// In ms since the Unix epoch, by the emulator's clock.
     let time: Int64
-    let service: ServiceWord
+    let service: ServiceName
     let connection: Int
     let stream: Int32
     /// Names and values in turn, each ended by a NUL; `:method` and `:path` come first. The value
@@ -149,7 +149,7 @@ extension Journal.Credential {
 struct Statistics: Sendable {
   private(set) var requests = 0
   /// Counts of success, the most frequent result, indexed directly by the service's place.
-  private var successes = [Int](repeating: 0, count: ServiceWord.all.count)
+  private var successes = [Int](repeating: 0, count: ServiceName.all.count)
   private var others: [Answer: Int] = [:]
   private var unanswered = 0
   private var actions = [Int](repeating: 0, count: StoreAction.allCases.count)
@@ -158,7 +158,7 @@ struct Statistics: Sendable {
   private(set) var peakStreams = 0
 
   private struct Answer: Hashable {
-    let service: ServiceWord
+    let service: ServiceName
     let status: Int
     let reason: String?
   }
@@ -168,7 +168,7 @@ struct Statistics: Sendable {
   ///   - action: The result for the message, if there was one.
   ///   - microseconds: Time from the request's arrival to its reply.
   mutating func count(
-    _ service: ServiceWord, status: Int, reason: String?, action: StoreAction?, microseconds: Int
+    _ service: ServiceName, status: Int, reason: String?, action: StoreAction?, microseconds: Int
   ) {
     requests += 1
     if status == 200, reason == nil {
@@ -187,7 +187,7 @@ struct Statistics: Sendable {
   /// - Parameter dropped: What had to go to make room.
   func json(dropped: JSONValue) -> JSONValue {
     var counts = others
-    for (service, count) in zip(ServiceWord.all, successes) where count > 0 {
+    for (service, count) in zip(ServiceName.all, successes) where count > 0 {
       counts[Answer(service: service, status: 200, reason: nil)] = count
     }
     let answers = counts.sorted {

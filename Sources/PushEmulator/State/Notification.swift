@@ -137,7 +137,7 @@ struct DeviceEvent: Sendable {
     case discarded(MessageID, DiscardReason)
     /// The store overflowed and all waiting messages were discarded; FCM only.
     case deletedMessages
-    case state(DeviceStateWord)
+    case state(DeviceStateName)
   }
 
   /// Counts from 1 within the device.
@@ -189,7 +189,7 @@ enum DiscardReason: String, CaseIterable, Sendable, Codable {
 }
 
 /// The word in a `state` event.
-enum DeviceStateWord: String, Sendable, Codable {
+enum DeviceStateName: String, Sendable, Codable {
   case online, offline, unregistered, rotated
 }
 

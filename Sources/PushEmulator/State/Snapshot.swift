@@ -349,7 +349,7 @@ extension Snapshot.SavedEvent {
     case "deleted-messages":
       return .deletedMessages
     case "state":
-      guard let word = word.flatMap(DeviceStateWord.init) else { break }
+      guard let word = word.flatMap(DeviceStateName.init) else { break }
       return .state(word)
     default: break
     }

@@ -60,8 +60,8 @@ final class WNSStandIn: NamedStandIn, @unchecked Sendable {
   }
 
   private let options: WNSOptions
-  private let word = ServiceWord(.wns)
-  private let tokenWord = ServiceWord(.wns, ofTokens: true)
+  private let word = ServiceName(.wns)
+  private let tokenWord = ServiceName(.wns, ofTokens: true)
   var apps = AppTable<App>()
   private var tokens = AccessTokens()
   private var appRates = RateTable<UInt32>()

@@ -43,7 +43,7 @@ final class WebPushStandIn: NamedStandIn, @unchecked Sendable {
   static let handleMembers = ["endpoint", "endpointHTTP1", "id", "p256dh", "auth", "privateKey"]
 
   let options: WebPushOptions
-  private let word = ServiceWord(.webpush)
+  private let word = ServiceName(.webpush)
   var apps = AppTable<App>()
   /// Verified tokens with their claims, cached because nearly every request has the same.
   private var verified: [String: VAPIDToken] = [:]

@@ -22,7 +22,7 @@ final class XiaomiStandIn: NamedStandIn, @unchecked Sendable {
   }
 
   private let options: OtherServicesOptions
-  private let word = ServiceWord(.xiaomi)
+  private let word = ServiceName(.xiaomi)
   var apps = AppTable<App>()
   private var rates = RateTable<UInt32>()
   private var sent: [UInt32: (day: Int64, count: Int)] = [:]

@@ -39,7 +39,7 @@ actor HTTP2Pool {
   /// Peak number of concurrent pushes since the last resize check.
   private var peak = 0
   /// Closes surplus connections while there is more than one.
-  private var keeper: Task<Void, Never>?
+  private var shrinking: Task<Void, Never>?
   private let published = Atomic<Int>(usualStreams)
   private var backoff = ReconnectBackoff()
   private var lastError: HTTP2ConnectionError?
@@ -56,7 +56,7 @@ actor HTTP2Pool {
     self.random = random
   }
 
-  deinit { keeper?.cancel() }
+  deinit { shrinking?.cancel() }
 
   /// Number of connections that are open or being opened.
   var count: Int { members.count }
@@ -169,8 +169,8 @@ actor HTTP2Pool {
 
   /// Checks periodically whether fewer connections suffice, as long as there are several.
   private func keepWatch() {
-    guard keeper == nil, members.count > 1 else { return }
-    keeper = Task { [weak self, clock, pause = configuration.shrinkAfter] in
+    guard shrinking == nil, members.count > 1 else { return }
+    shrinking = Task { [weak self, clock, pause = configuration.shrinkAfter] in
       while (try? await clock.sleep(pause)) != nil, await self?.shrink() == true {}
     }
   }
@@ -194,7 +194,7 @@ actor HTTP2Pool {
     }
     publish()
     if members.count > 1 { return true }
-    keeper = nil
+    shrinking = nil
     return false
   }
 

@@ -57,10 +57,10 @@ final class BackendRuntime: Sendable {
     configuration.maxConnectionsPerAddress = options.connectionsPerAddress
     configuration.limitsLoopback = false
     configuration.trustedProxies = options.trustedProxies
-    let keeper = try options.certificate.map {
-      try CertificateKeeper($0, at: Date(), log: options.log)
+    let certificates = try options.certificate.map {
+      try CertificateStore($0, at: Date(), log: options.log)
     }
-    configuration.tls = keeper?.first
+    configuration.tls = certificates?.first
     let api = BackendAPI(
       hub: hub, store: store, signIn: options.signIn, configuration: options.configuration,
       transport: ClientTransport.shared,
@@ -68,7 +68,7 @@ final class BackendRuntime: Sendable {
     do {
       let listener = try HTTPListener(
         configuration, handler: ProxiedHandler(options.trustedProxies, next: api))
-      let secure = keeper.map { SecureListener(listener, keeper: $0, log: options.log) }
+      let secure = certificates.map { SecureListener(listener, certificates: $0, log: options.log) }
       return BackendRuntime(
         store: store, listener: listener, secure: secure, upkeep: Task { await api.keepUp() })
     } catch {

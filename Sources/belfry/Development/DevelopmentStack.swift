@@ -129,14 +129,14 @@ final class DevelopmentStack: Sendable {
       hub.opensMetrics = true
       hub.warnsOfDurability = false
       let control = try EmulatorControl(standIns.control)
-      let desk = DevelopmentBrowserDesk.Options(
+      let controller = DevelopmentBrowserController.Options(
         hub: options.hub,
         control: standIns.services["webpush"] == nil
           ? nil : control)
-      hub.portalDesk = {
-        DevelopmentPortalDesk(service: $0, hub: options.hub, control: control)
+      hub.portalController = {
+        DevelopmentPortalController(service: $0, hub: options.hub, control: control)
       }
-      hub.browserPage = { DevelopmentBrowserDesk(service: $0, options: desk) }
+      hub.browserPage = { DevelopmentBrowserController(service: $0, options: controller) }
       let runtime = try await HubRuntime.start(hub)
       do {
         let hub = try await Self.prepare(runtime, standIns, options)
@@ -145,7 +145,7 @@ final class DevelopmentStack: Sendable {
           addresses: Addresses(
             hub: hub, emulator: StandInAddresses(standIns), backend: .init(url: backend.url),
             portal: hub.url + Portal.path + "#key="
-              + (try DevelopmentPortalDesk.key(try await runtime.service.rootPolicy())),
+              + (try DevelopmentPortalController.key(try await runtime.service.rootPolicy())),
             browserPage: hub.url + BrowserPage.path,
             data: runtime.data.path),
           runtime: runtime, backend: backend, standIns: standIns, workspace: workspace)

@@ -69,7 +69,7 @@ enum CertificateSource: Sendable {
 ///
 /// Certificate and key are replaced together. An unusable or partly written pair leaves the present
 /// one in place.
-struct CertificateKeeper: Sendable {
+struct CertificateStore: Sendable {
   private var source: CertificateSource
   private let log: @Sendable (String) -> Void
   /// The stamps of the files when they were last read.
@@ -163,25 +163,26 @@ extension TLSIdentity {
   }
 }
 
-/// An HTTPS listener with the keeper of its certificate.
+/// An HTTPS listener and its certificates.
 final class SecureListener: Sendable {
   let listener: HTTPListener
-  private let keeper: Mutex<CertificateKeeper>
+  private let certificates: Mutex<CertificateStore>
   private let keeping: Mutex<Task<Void, Never>?>
 
   init(
-    _ listener: HTTPListener, keeper: CertificateKeeper, log: @escaping @Sendable (String) -> Void
+    _ listener: HTTPListener, certificates: CertificateStore,
+    log: @escaping @Sendable (String) -> Void
   ) {
     self.listener = listener
-    self.keeper = Mutex(keeper)
+    self.certificates = Mutex(certificates)
     keeping = Mutex(nil)
     let task = Task { [weak self] in
       // Checking a file twice costs microseconds, and an operator who renews a certificate wants to
       // see it served.
       while (try? await Task.sleep(for: .seconds(5))) != nil, let self {
         do {
-          try self.keeper.withLock { keeper in
-            if let next = keeper.look(at: Date()) { try listener.replaceIdentity(next) }
+          try self.certificates.withLock { certificates in
+            if let next = certificates.look(at: Date()) { try listener.replaceIdentity(next) }
           }
         } catch {
           log("HTTPS keeps the certificate it has: \(error)")
@@ -194,8 +195,8 @@ final class SecureListener: Sendable {
   /// Serves the certificate in these files from now on.
   /// - Throws: An error if they are unusable; the present one stays.
   func take(_ files: CertificateFiles) throws {
-    try keeper.withLock { keeper in
-      if let next = try keeper.take(files, at: Date()) { try listener.replaceIdentity(next) }
+    try certificates.withLock { certificates in
+      if let next = try certificates.take(files, at: Date()) { try listener.replaceIdentity(next) }
     }
   }
 

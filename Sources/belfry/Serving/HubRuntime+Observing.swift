@@ -32,7 +32,7 @@ extension HubRuntime.Options {
   ) -> [Task<Void, Never>] {
     [
       Task {
-        await StoreKeeper(
+        await StoreMaintenance(
           store: opened.store, clock: opened.store.clock, outcomes: outcomeRetention,
           notifications: notificationRetention, activity: activityRetention,
           report: log.lines(.warning, "store.trouble")

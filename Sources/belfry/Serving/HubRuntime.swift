@@ -87,11 +87,11 @@ final class HubRuntime: Sendable {
     var opensMetrics = false
     /// The functions of the page with which a browser subscribes, which is served if they are set:
     /// for development.
-    var browserPage: (@Sendable (HubService) -> any BrowserPageDesk)?
+    var browserPage: (@Sendable (HubService) -> any BrowserPageController)?
     /// Whether the portal is served.
     var portal = true
     /// The functions that sign in the portal's local user: for development.
-    var portalDesk: (@Sendable (HubService) -> any PortalDesk)?
+    var portalController: (@Sendable (HubService) -> any PortalController)?
 
     init(data: DataDirectory) { self.data = data }
   }
@@ -241,8 +241,8 @@ final class HubRuntime: Sendable {
       var jobs: JobRunner?
       if listening {
         // Any problem with the certificate is detected before a socket is opened.
-        let keeper = try options.https.map {
-          try CertificateKeeper($0.source, at: Date(), log: options.log.lines(.info, "certificate"))
+        let certificates = try options.https.map {
+          try CertificateStore($0.source, at: Date(), log: options.log.lines(.info, "certificate"))
         }
         let runner = JobRunner(
           service: service, configuration: options.jobs,
@@ -257,12 +257,12 @@ final class HubRuntime: Sendable {
         listener = try listen(
           limited, connections: connections, service: service, observer: observer, signIn: signIn,
           journal: journal)
-        if let keeper, let https = options.https {
+        if let certificates, let https = options.https {
           let listener = try listen(
-            limited, connections: connections, port: https.port, tls: keeper.first,
+            limited, connections: connections, port: https.port, tls: certificates.first,
             service: service, observer: observer, signIn: signIn, journal: journal)
           secure = SecureListener(
-            listener, keeper: keeper, log: options.log.lines(.info, "certificate"))
+            listener, certificates: certificates, log: options.log.lines(.info, "certificate"))
         }
         metrics = try options.metricsListener(observer.metrics)
         try await hub.dispatcher.start()
@@ -309,10 +309,14 @@ final class HubRuntime: Sendable {
     var handler: any HTTPHandler = HubAPI(
       service: service, configuration: api, observer: observer, signIn: signIn)
     handler = SignInPages(
-      signIn, service: service, journal: journal, hasLocalUser: options.portalDesk != nil,
+      signIn, service: service, journal: journal, hasLocalUser: options.portalController != nil,
       next: handler)
-    if let desk = options.browserPage?(service) { handler = BrowserPage(desk: desk, next: handler) }
-    if options.portal { handler = Portal(desk: options.portalDesk?(service), next: handler) }
+    if let controller = options.browserPage?(service) {
+      handler = BrowserPage(controller: controller, next: handler)
+    }
+    if options.portal {
+      handler = Portal(controller: options.portalController?(service), next: handler)
+    }
     do {
       return try HTTPListener(
         configuration, handler: ProxiedHandler(options.trustedProxies, next: handler))

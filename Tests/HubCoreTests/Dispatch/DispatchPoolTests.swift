@@ -19,7 +19,7 @@ struct DispatchPoolTests {
   func halving() {
     var pool = busyPool(4)
     for _ in 0..<4 {
-      pool.leave(1_000, sent: 0, PartSigns(answered: 900, failed: 100), jitter: 0, at: now)
+      pool.leave(1_000, sent: 0, AnswerSummary(answered: 900, failed: 100), jitter: 0, at: now)
     }
     #expect(pool.window == 2_000)
     #expect(!pool.isResting(at: now))
@@ -28,8 +28,8 @@ struct DispatchPoolTests {
   @Test("faults of one push in a hundred, or of a single one, change nothing")
   func fewFaults() {
     var pool = busyPool(2)
-    pool.leave(1_000, sent: 0, PartSigns(answered: 990, failed: 10), jitter: 0, at: now)
-    pool.leave(1_000, sent: 0, PartSigns(failed: 1), jitter: 0, at: now)
+    pool.leave(1_000, sent: 0, AnswerSummary(answered: 990, failed: 10), jitter: 0, at: now)
+    pool.leave(1_000, sent: 0, AnswerSummary(failed: 1), jitter: 0, at: now)
     #expect(pool.window == 4_000)
   }
 
@@ -41,7 +41,8 @@ struct DispatchPoolTests {
     for _ in 0..<12 {
       let epoch = pool.epoch
       pool.enter(1_000)
-      pool.leave(1_000, sent: epoch, PartSigns(answered: 10, isThrottled: true), jitter: 0, at: at)
+      pool.leave(
+        1_000, sent: epoch, AnswerSummary(answered: 10, isThrottled: true), jitter: 0, at: at)
       let rested = pool.restsUntil ?? at
       rests.append(rested.timeIntervalSince(at))
       at = rested
@@ -55,28 +56,30 @@ struct DispatchPoolTests {
   @Test("Retry-After rests the credential as long as it says")
   func retryAfter() {
     var pool = busyPool(2)
-    pool.leave(1_000, sent: 0, PartSigns(answered: 999, failed: 1, pause: 90), jitter: 1, at: now)
-    pool.leave(1_000, sent: 0, PartSigns(answered: 999, failed: 1, pause: 30), jitter: 1, at: now)
+    pool.leave(
+      1_000, sent: 0, AnswerSummary(answered: 999, failed: 1, pause: 90), jitter: 1, at: now)
+    pool.leave(
+      1_000, sent: 0, AnswerSummary(answered: 999, failed: 1, pause: 30), jitter: 1, at: now)
     #expect(pool.restsUntil == now.addingTimeInterval(90))
   }
 
   @Test("after a rest it grows by an eighth of a page for each window that went well")
   func growth() {
     var pool = busyPool(1)
-    pool.leave(1_000, sent: 0, PartSigns(answered: 1, isThrottled: true), jitter: 0, at: now)
+    pool.leave(1_000, sent: 0, AnswerSummary(answered: 1, isThrottled: true), jitter: 0, at: now)
     #expect(pool.window == 500)
     var windows: [Int] = []
     for _ in 0..<3 {
       let epoch = pool.epoch
       pool.enter(pool.window)
       let window = pool.window
-      pool.leave(window, sent: epoch, PartSigns(answered: window), jitter: 0, at: now)
+      pool.leave(window, sent: epoch, AnswerSummary(answered: window), jitter: 0, at: now)
       windows.append(pool.window)
     }
     #expect(windows == [625, 750, 875])
     for _ in 0..<1_000 {
       pool.enter(1_000)
-      pool.leave(1_000, sent: pool.epoch, PartSigns(answered: 1_000), jitter: 0, at: now)
+      pool.leave(1_000, sent: pool.epoch, AnswerSummary(answered: 1_000), jitter: 0, at: now)
     }
     #expect(pool.window == 4_000)
     #expect(pool.pace == nil)
@@ -117,7 +120,7 @@ struct DispatchPoolTests {
     }
     _ = schedule.next(at: now)
     schedule.lanes.finish(
-      parts[0], of: lanes[0], PartSigns(answered: 999, isThrottled: true, pause: 10), at: now)
+      parts[0], of: lanes[0], AnswerSummary(answered: 999, isThrottled: true, pause: 10), at: now)
     for number in lanes.indices {
       let next = PartKey(page: 10 + number, index: 0)
       let part = DispatchSchedule.Part(key: next, lane: lanes[number], targets: 1000)

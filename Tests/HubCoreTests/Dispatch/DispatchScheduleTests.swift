@@ -103,7 +103,8 @@ struct DispatchScheduleTests {
     #expect(schedule.next(at: now) == [.deliver(PartKey(page: 2, index: 1), isProbe: false)])
     #expect(schedule.nextWake(after: now) == now.addingTimeInterval(15))
     let later = now.addingTimeInterval(15)
-    schedule.lanes.finish(PartKey(page: 2, index: 1), of: apns, PartSigns(answered: 10), at: later)
+    schedule.lanes.finish(
+      PartKey(page: 2, index: 1), of: apns, AnswerSummary(answered: 10), at: later)
     let actions = schedule.next(at: later)
     #expect(
       actions == [
@@ -156,8 +157,8 @@ struct DispatchScheduleTests {
     schedule.pageRead(0, parts: [part(1, apns)], targets: 10, isLast: false)
     _ = schedule.next(at: now)
     schedule.pageRead(0, parts: [part(2, apns)], targets: 10, isLast: false)
-    schedule.lanes.finish(PartKey(page: 1, index: 0), of: apns, PartSigns(failed: 10), at: now)
-    schedule.lanes.settle(apns, PartSigns(failed: 10), at: now)
+    schedule.lanes.finish(PartKey(page: 1, index: 0), of: apns, AnswerSummary(failed: 10), at: now)
+    schedule.lanes.settle(apns, AnswerSummary(failed: 10), at: now)
     var time = now
     var pauses: [Double] = []
     while let until = schedule.lanes.restsUntil(apns, at: time), until < now + 1790 {
@@ -169,8 +170,9 @@ struct DispatchScheduleTests {
       // A page that waits in memory is the probe; it comes back.
       let probe = schedule.next(at: time)
       #expect(probe == [.deliver(PartKey(page: 2, index: 0), isProbe: true)])
-      schedule.lanes.finish(PartKey(page: 2, index: 0), of: apns, PartSigns(failed: 1), at: time)
-      schedule.lanes.settle(apns, PartSigns(failed: 1), at: time)
+      schedule.lanes.finish(
+        PartKey(page: 2, index: 0), of: apns, AnswerSummary(failed: 1), at: time)
+      schedule.lanes.settle(apns, AnswerSummary(failed: 1), at: time)
       schedule.returned(0, part(2, apns))
     }
     #expect(pauses.prefix(6) == [1, 2, 4, 8, 16, 30])
@@ -192,12 +194,12 @@ struct DispatchScheduleTests {
     ]
     schedule.pageRead(0, parts: both, targets: 20, isLast: false)
     _ = schedule.next(at: now)
-    schedule.lanes.finish(PartKey(page: 1, index: 0), of: apns, PartSigns(failed: 10), at: now)
+    schedule.lanes.finish(PartKey(page: 1, index: 0), of: apns, AnswerSummary(failed: 10), at: now)
     _ = schedule.lanes.fail(apns, .unavailable, at: now)
     schedule.pageRead(0, parts: [part(2, apns)], targets: 10, isLast: false)
     #expect(schedule.next(at: now) == [.postpone(PartKey(page: 2, index: 0)), .read(0)])
     schedule.pageRead(0, parts: [], targets: 0, isLast: false)
-    schedule.lanes.finish(PartKey(page: 1, index: 1), of: fcm, PartSigns(failed: 10), at: now)
+    schedule.lanes.finish(PartKey(page: 1, index: 1), of: fcm, AnswerSummary(failed: 10), at: now)
     _ = schedule.lanes.fail(fcm, .unavailable, at: now)
     schedule.pageRead(0, parts: [part(3, apns)], targets: 10, isLast: false)
     #expect(schedule.next(at: now).isEmpty)
@@ -217,7 +219,7 @@ struct DispatchScheduleTests {
     schedule.add(2, hub: 1, lane: apns, deadline: now.addingTimeInterval(1800), hasPages: true)
     #expect(schedule.next(at: now).isEmpty)
     #expect(schedule.lanes.inTrouble(at: now) == [apns])
-    schedule.lanes.settle(apns, PartSigns(answered: 1), at: now)
+    schedule.lanes.settle(apns, AnswerSummary(answered: 1), at: now)
     #expect(schedule.lanes.inTrouble(at: now).isEmpty)
   }
 
@@ -229,7 +231,7 @@ struct DispatchScheduleTests {
     schedule.pageRead(0, parts: [part(1, apns)], targets: 10, isLast: false)
     _ = schedule.next(at: now)
     schedule.lanes.finish(
-      PartKey(page: 1, index: 0), of: apns, PartSigns(failed: 1, pause: 3600), at: now)
+      PartKey(page: 1, index: 0), of: apns, AnswerSummary(failed: 1, pause: 3600), at: now)
     #expect(schedule.lanes.restsUntil(apns, at: now) == now.addingTimeInterval(3600))
     #expect(schedule.lanes.inTrouble(at: now) == [apns])
     schedule.lanes.replaced(apns)
@@ -259,7 +261,7 @@ struct DispatchScheduleTests {
     _ = schedule.next(at: now)
     schedule.lanes.finish(PartKey(page: 1, index: 0), of: apns, at: now)
     _ = schedule.lanes.fail(apns, .refused, at: now)
-    schedule.lanes.settle(apns, PartSigns(answered: 1), at: now)
+    schedule.lanes.settle(apns, AnswerSummary(answered: 1), at: now)
     schedule.retriesRead(0, parts: [part(2, apns), part(3, apns)])
     #expect(
       schedule.next(at: now) == [
@@ -275,7 +277,7 @@ struct DispatchScheduleTests {
     schedule.pageRead(0, parts: [part(1, apns)], targets: 10, isLast: false)
     _ = schedule.next(at: now)
     schedule.lanes.finish(
-      PartKey(page: 1, index: 0), of: apns, PartSigns(failed: 1, pause: 3600), at: now)
+      PartKey(page: 1, index: 0), of: apns, AnswerSummary(failed: 1, pause: 3600), at: now)
     schedule.pageRead(0, parts: [], targets: 0, isLast: false)
     #expect(schedule.next(at: now).isEmpty)
     #expect(schedule.nextWake(after: now) == now.addingTimeInterval(1800))

@@ -25,7 +25,7 @@ struct LanesTests {
     lanes.assign(Self.lane, to: nil)
     lanes.use(.distantPast, for: Self.lane, at: Self.now)
     lanes.settle(
-      Self.lane, PartSigns(), refusal: PushResult(outcome: .invalidToken, reason: "no"),
+      Self.lane, AnswerSummary(), refusal: PushResult(outcome: .invalidToken, reason: "no"),
       at: Self.now)
     lanes.use(.distantPast, for: Self.lane, at: Self.now)
     #expect(lanes[Self.lane]?.refusal?.answer?.reason == "no")
@@ -72,7 +72,7 @@ struct LanesTests {
     let other = isRefused(Self.now - 9)
     #expect(!other)
     lanes.settle(
-      Self.lane, PartSigns(answered: 1), credential: Self.now, isShared: true, at: Self.now)
+      Self.lane, AnswerSummary(answered: 1), credential: Self.now, isShared: true, at: Self.now)
     let doubted = isRefused(after: 59)
     _ = lanes.update([finding(.pause)], lifted: [], at: Self.now + 59)
     let pause = lanes.restsUntil(Self.lane, at: Self.now + 59)
@@ -89,7 +89,7 @@ struct LanesTests {
       _ = lanes.update([finding(.refused)], lifted: [], at: Self.now)
       if isOwn {
         lanes.settle(
-          Self.lane, PartSigns(), refusal: PushResult(outcome: .invalidToken, reason: "no"),
+          Self.lane, AnswerSummary(), refusal: PushResult(outcome: .invalidToken, reason: "no"),
           at: Self.now + 60)
       }
       _ = lanes.update([], lifted: [], at: Self.now + 61)
@@ -116,7 +116,7 @@ struct LanesTests {
     var lanes = Lanes(limits: DispatchLimits())
     let new = Self.now + 9
     lanes.settle(
-      Self.lane, PartSigns(answered: 1), credential: Self.now, isShared: true, at: Self.now)
+      Self.lane, AnswerSummary(answered: 1), credential: Self.now, isShared: true, at: Self.now)
     _ = lanes.update([finding(.pause, new), finding(.refused, new)], lifted: [], at: Self.now + 1)
     #expect(lanes[Self.lane]?.refusal == nil)
     #expect(lanes.restsUntil(Self.lane, at: Self.now + 1) == nil)

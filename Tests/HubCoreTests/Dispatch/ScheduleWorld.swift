@@ -127,7 +127,7 @@ struct ScheduleWorld {
 
   private mutating func land(_ flying: Flying) {
     let part = flying.part
-    schedule.lanes.finish(part.key, of: part.lane, PartSigns(answered: part.targets), at: now)
+    schedule.lanes.finish(part.key, of: part.lane, AnswerSummary(answered: part.targets), at: now)
     jobs[flying.notification]?.delivered += part.targets
     deliveries.append((tick, flying.notification, part.targets))
     close(part.key.page)
@@ -147,7 +147,8 @@ extension Lanes {
   ///   - refusal: The push service's answer to the credential.
   ///   - credential: Its date, which the lane has from here on.
   mutating func settle(
-    _ key: LaneKey, _ signs: PartSigns, refusal: PushResult? = nil, isUnreachable: Bool = false,
+    _ key: LaneKey, _ answers: AnswerSummary, refusal: PushResult? = nil,
+    isUnreachable: Bool = false,
     credential: Date = .distantPast, isShared: Bool = false, at now: Date
   ) {
     use(credential, for: key, at: now)
@@ -161,8 +162,8 @@ extension Lanes {
       lane: key, gateway: FakeGateway(), credential: credential, batch: PushBatch(bodies: []),
       registrations: [])
     var settlement = PartSettlement(part, context: context, attempts: nil, at: now)
-    settlement.signs = signs
-    settlement.hadSuccess = signs.answered > 0
+    settlement.answers = answers
+    settlement.hadSuccess = answers.answered > 0
     settlement.refusal = refusal
     settlement.isUnreachable = isUnreachable
     var outcome = PageOutcome()
@@ -175,9 +176,9 @@ extension Lanes {
     let rested = restsUntil(key, at: now) != nil
     switch failure {
     case .refused:
-      settle(key, PartSigns(), refusal: PushResult(outcome: .invalidCredentials), at: now)
-    case .unreachable: settle(key, PartSigns(failed: 1), isUnreachable: true, at: now)
-    case .unavailable: settle(key, PartSigns(failed: Lane.mostFaults), at: now)
+      settle(key, AnswerSummary(), refusal: PushResult(outcome: .invalidCredentials), at: now)
+    case .unreachable: settle(key, AnswerSummary(failed: 1), isUnreachable: true, at: now)
+    case .unavailable: settle(key, AnswerSummary(failed: Lane.mostFaults), at: now)
     }
     return rested ? nil : restsUntil(key, at: now)
   }

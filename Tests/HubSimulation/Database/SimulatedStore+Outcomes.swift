@@ -29,13 +29,13 @@ extension SimulatedStore {
 
   package func clearOutcomes(before: Date, keeping maximum: Int) async throws -> Bool {
     try await write(ifUnclear: .again) { state in
-      let keepers = state.notifications.filter { !$0.failures.isEmpty }
+      let holders = state.notifications.filter { !$0.failures.isEmpty }
         .sorted { ($0.keptAt ?? before, $0.number) < ($1.keptAt ?? before, $1.number) }
-      var cleared = keepers.first { $0.keptAt.map { $0 < before } ?? true }
+      var cleared = holders.first { $0.keptAt.map { $0 < before } ?? true }
       if cleared == nil {
-        guard keepers.reduce(0, { $0 + $1.failures.count }) > maximum else { return false }
-        let largest = largest(keepers.map { ($0.record.hub, $0.failures.count) })
-        cleared = keepers.first { $0.record.hub == largest }
+        guard holders.reduce(0, { $0 + $1.failures.count }) > maximum else { return false }
+        let largest = largest(holders.map { ($0.record.hub, $0.failures.count) })
+        cleared = holders.first { $0.record.hub == largest }
       }
       guard let cleared else { return false }
       state.notifications.change(cleared.number) { row in

@@ -110,7 +110,7 @@ package final class NodeProcess: @unchecked Sendable {  // owner: the world's th
       })
     tasks.append(Task { await hub.health.watchWork(log: log) })
     tasks.append(
-      Task { await StoreKeeper(store: store, clock: store.clock).run() })
+      Task { await StoreMaintenance(store: store, clock: store.clock).run() })
   }
 
   /// Ends at once: what it waits for is not heard any more.

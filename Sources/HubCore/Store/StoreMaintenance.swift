@@ -1,7 +1,7 @@
 package import Foundation
 
 /// Deletes expired data of a store, a little at a time, and records statistics once a minute.
-package struct StoreKeeper: Sendable {
+package struct StoreMaintenance: Sendable {
   package typealias Cleared = StoreUpkeep & NotificationStore & OutcomeStore & ActivityStore
     & StatisticsStore
 

@@ -4,7 +4,7 @@ import NotificationHubs
 import SQLDatabase
 
 /// Statements that nodes exchange about delivery queues.
-struct PostgresWords: PostgresSubject {
+struct PostgresLaneFindings: PostgresSubject {
   let session: PostgresSession
 
   init(_ session: PostgresSession) { self.session = session }

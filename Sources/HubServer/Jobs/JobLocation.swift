@@ -50,7 +50,7 @@ private struct JobHostRule {
 }
 
 /// A resolved location that a job may use, from a URI given by a client.
-enum JobPlace: Hashable, Sendable {
+enum JobLocation: Hashable, Sendable {
   case remote(JobAddress)
   /// An absolute path inside the directory configured by the operator, with links resolved.
   case file(String)
@@ -59,7 +59,7 @@ enum JobPlace: Hashable, Sendable {
 extension JobConfiguration {
   /// Resolves the file that an import reads.
   /// - Throws: ``JobFault`` for a location that the operator has not permitted.
-  func input(_ uri: String) throws(JobFault) -> JobPlace {
+  func input(_ uri: String) throws(JobFault) -> JobLocation {
     guard try Self.scheme(of: uri, member: "ImportFileUri") == "file" else {
       return .remote(try remote(uri, path: nil))
     }
@@ -69,7 +69,7 @@ extension JobConfiguration {
   /// Resolves a result file in the container of a job.
   /// - Parameter path: The path below the container, whose segments need no encoding.
   /// - Throws: ``JobFault`` for a location that the operator has not permitted.
-  func output(_ uri: String, path: String) throws(JobFault) -> JobPlace {
+  func output(_ uri: String, path: String) throws(JobFault) -> JobLocation {
     guard try Self.scheme(of: uri, member: "OutputContainerUri") == "file" else {
       return .remote(try remote(uri, path: path))
     }

@@ -4,7 +4,7 @@ package import HTTPServer
 ///
 /// The page shows the text of a `HubFailure`; of any other error it learns only that the call
 /// failed.
-package protocol PortalDesk: Sendable {
+package protocol PortalController: Sendable {
   /// The key in the printed portal address. A browser that presents it was opened from that
   /// address, so it acts as the local user.
   func key() async throws -> String

@@ -4,13 +4,13 @@ import Testing
 @testable import SQLDatabase
 
 @Suite("Turns of those who wait for a store")
-struct JobTurnsTests {
+struct JobRotationTests {
   /// Work as the queue keeps it; the item is who brought it.
   private final class Line {
-    let turns: JobTurns<String>
+    let turns: JobRotation<String>
     private var number: UInt64 = 0
 
-    init(_ limits: JobLimits = JobLimits()) { turns = JobTurns(limits: limits) }
+    init(_ limits: JobLimits = JobLimits()) { turns = JobRotation(limits: limits) }
 
     @discardableResult
     func add(
@@ -27,7 +27,7 @@ struct JobTurnsTests {
       }
     }
 
-    func takeAll() -> [JobTurns<String>.Entry] { turns.take(JobGroup(jobs: .max)) }
+    func takeAll() -> [JobRotation<String>.Entry] { turns.take(JobGroup(jobs: .max)) }
   }
 
   @Test("who comes behind a flood waits for one turn of it, in another hub and in the same one")
@@ -152,7 +152,7 @@ struct JobTurnsTests {
       return Int(state >> 33) % bound
     }
     var (added, done, gone) = (0, [UInt64](), Set<UInt64>())
-    var waiting: [JobTurns<String>.Entry] = []
+    var waiting: [JobRotation<String>.Entry] = []
     for _ in 0..<3_000 {
       switch roll(4) {
       case 0, 1:
@@ -160,7 +160,7 @@ struct JobTurnsTests {
           JobLabel.Share.allCases[roll(3)], hub: Int64(roll(3)), caller: "\(roll(4))",
           rows: 1 + roll(400) * roll(40), bytes: roll(5_000))
         added += 1
-        let entry = JobTurns<String>.Entry(number: UInt64(added), label: label, item: "")
+        let entry = JobRotation<String>.Entry(number: UInt64(added), label: label, item: "")
         #expect(line.turns.add(entry))
         waiting.append(entry)
       case 2:

@@ -9,7 +9,7 @@ import Wire
 ///
 /// The page gets a short-lived token of the hub's Listen policy, never a key. If the browser's own
 /// push service cannot be reached, the emulator takes its place.
-struct DevelopmentBrowserDesk: BrowserPageDesk {
+struct DevelopmentBrowserController: BrowserPageController {
   struct Options: Sendable {
     let hub: String
     /// The emulator; `nil` if it does not stand in for Web Push.

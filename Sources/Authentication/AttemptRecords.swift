@@ -4,7 +4,7 @@ import Foundation
 /// The record of password attempts, and the rules by which it delays further ones. A pure value:
 /// ``AttemptLimiter`` keeps one in memory, or builds one from the rows that an attempt concerns
 /// (``SharedAttempts``).
-struct AttemptBook {
+struct AttemptRecords {
   enum Key: Hashable {
     case pair(account: String, network: String)
     case account(String)
@@ -155,7 +155,7 @@ struct AttemptBook {
   }
 }
 
-extension AttemptBook.Key {
+extension AttemptRecords.Key {
   /// The digest that identifies the key in a database, which must not reveal what was typed: it may
   /// be a password in the wrong field.
   var digest: [UInt8] {

@@ -8,7 +8,7 @@ import Wire
 
 /// Signs the local user of a development hub in at the portal, and gives the portal access to the
 /// emulator.
-struct DevelopmentPortalDesk: PortalDesk {
+struct DevelopmentPortalController: PortalController {
   let service: HubService
   let hub: String
   let control: EmulatorControl

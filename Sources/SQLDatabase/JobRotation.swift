@@ -1,4 +1,4 @@
-/// The caller and the size of a unit of work, by which ``JobTurns`` orders and limits it.
+/// The caller and the size of a unit of work, by which ``JobRotation`` orders and limits it.
 package struct JobLabel: Sendable {
   /// The category of work. Each has a share of the thread's time while others wait as well.
   package enum Share: Int, CaseIterable, Sendable {
@@ -114,7 +114,7 @@ package struct JobGroup: Hashable, Sendable {
 /// each of the others, not for all of their work.
 /// - SeeAlso: M. Shreedhar and G. Varghese, Efficient Fair Queuing using Deficit Round Robin,
 ///   SIGCOMM 1995
-final class JobTurns<Item> {
+final class JobRotation<Item> {
   struct Entry {
     /// Increases with each unit of work.
     let number: UInt64
@@ -181,15 +181,15 @@ final class JobTurns<Item> {
   }
 }
 
-/// A level of ``JobTurns``, or a leaf.
-private class TurnNode<Item> {
-  typealias Entry = JobTurns<Item>.Entry
+/// A level of ``JobRotation``, or a leaf.
+private class RotationNode<Item> {
+  typealias Entry = JobRotation<Item>.Entry
 
   /// Total of the waiting work below.
   fileprivate(set) final var waiting = JobLimits.Amount()
 
   /// The next level's node for a label; `nil` when none of its work is waiting.
-  func child(_ label: JobLabel) -> TurnNode<Item>? { nil }
+  func child(_ label: JobLabel) -> RotationNode<Item>? { nil }
 
   /// - Parameter isFirst: Whether it precedes all waiting work of its caller, because it was taken
   ///   and not done.
@@ -203,16 +203,16 @@ private class TurnNode<Item> {
 }
 
 /// Rotates turns among the members of one level.
-private final class Rotation<Item, Key: Hashable>: TurnNode<Item> {
+private final class Rotation<Item, Key: Hashable>: RotationNode<Item> {
   private final class Member {
     let key: Key
-    let node: TurnNode<Item>
+    let node: RotationNode<Item>
     /// The allowance of one turn.
     let allowance: Int
     /// The rest of the current turn's allowance; below 0, a debt.
     var left: Int
 
-    init(_ key: Key, _ node: TurnNode<Item>, allowance: Int) {
+    init(_ key: Key, _ node: RotationNode<Item>, allowance: Int) {
       self.key = key
       self.node = node
       self.allowance = allowance
@@ -222,7 +222,7 @@ private final class Rotation<Item, Key: Hashable>: TurnNode<Item> {
 
   private let key: (JobLabel) -> Key
   private let weight: (JobLabel) -> Int
-  private let make: () -> TurnNode<Item>
+  private let make: () -> RotationNode<Item>
   private var members: [Key: Member] = [:]
   private var order: [Member] = []
   /// The index of the current member in ``order``.
@@ -230,14 +230,14 @@ private final class Rotation<Item, Key: Hashable>: TurnNode<Item> {
 
   init(
     by key: @escaping (JobLabel) -> Key, weight: @escaping (JobLabel) -> Int = { _ in 1 },
-    of make: @escaping () -> TurnNode<Item>
+    of make: @escaping () -> RotationNode<Item>
   ) {
     self.key = key
     self.weight = weight
     self.make = make
   }
 
-  override func child(_ label: JobLabel) -> TurnNode<Item>? { members[key(label)]?.node }
+  override func child(_ label: JobLabel) -> RotationNode<Item>? { members[key(label)]?.node }
 
   override func add(_ entry: Entry, isFirst: Bool) {
     super.add(entry, isFirst: isFirst)
@@ -295,7 +295,7 @@ private final class Rotation<Item, Key: Hashable>: TurnNode<Item> {
 }
 
 /// The waiting work of one caller, in order of arrival.
-private final class CallerJobs<Item>: TurnNode<Item> {
+private final class CallerJobs<Item>: RotationNode<Item> {
   /// By rising numbers; a removed unit leaves an empty slot.
   private var slots: [(number: UInt64, entry: Entry?)] = []
   private var first = 0

@@ -6,7 +6,7 @@ import StoreContract
 import Testing
 
 @Suite("Clearing the store")
-struct StoreKeeperTests {
+struct StoreMaintenanceTests {
   @Test("waits an hour after the end, then takes what is over, and ends with its task")
   func clears() async throws {
     let store = try await temporaryStore()
@@ -21,7 +21,7 @@ struct StoreKeeperTests {
       device.installation.expirationTime = device.expiresAt
       try await store.put(device, hub: hub, at: start)
     }
-    let task = Task { await StoreKeeper(store: store, clock: clock.hubClock).run() }
+    let task = Task { await StoreMaintenance(store: store, clock: clock.hubClock).run() }
     for minute in 1...61 {
       // It has looked, and waits for the next time.
       await clock.sleepers(1)
@@ -53,8 +53,8 @@ struct StoreKeeperTests {
     var end = Checkpoint(notification: ids[0], hub: hub, at: clock.now)
     end.state = .completed
     try await store.checkpoint(end)
-    let keeper = StoreKeeper(store: store, clock: clock.hubClock, notifications: lifetime)
-    let task = Task { await keeper.run() }
+    let maintenance = StoreMaintenance(store: store, clock: clock.hubClock, notifications: lifetime)
+    let task = Task { await maintenance.run() }
     for minute in 0...5 {
       await clock.sleepers(1)
       let isLeft = try await store.notification(ids[0], hub: hub) != nil

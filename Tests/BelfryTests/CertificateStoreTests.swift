@@ -7,7 +7,7 @@ import Testing
 @testable import belfry
 
 @Suite("The certificate of HTTPS")
-struct CertificateKeeperTests {
+struct CertificateStoreTests {
   let scratch: Scratch
   let authority: CertificateAuthority
   let log = Log()
@@ -31,20 +31,20 @@ struct CertificateKeeperTests {
       key: try scratch.file("key.pem", pair.privateKeyPEM()))
   }
 
-  private func keeper(_ source: CertificateSource) throws -> CertificateKeeper {
-    try CertificateKeeper(source, at: Date()) { [log] in log.add($0) }
+  private func certificates(_ source: CertificateSource) throws -> CertificateStore {
+    try CertificateStore(source, at: Date()) { [log] in log.add($0) }
   }
 
   @Test("a new pair is taken up once it rests, and only once")
   func renewal() throws {
     let (old, new) = (try pair(), try pair())
-    var keeper = try keeper(.files(write(old)))
-    #expect(try keeper.first == TLSIdentity(old))
-    #expect(keeper.look(at: Date()) == nil)
+    var certificates = try certificates(.files(write(old)))
+    #expect(try certificates.first == TLSIdentity(old))
+    #expect(certificates.look(at: Date()) == nil)
     _ = try write(new)
-    #expect(keeper.look(at: Date()) == nil, "it may still be being written")
-    #expect(try keeper.look(at: Date()) == TLSIdentity(new))
-    #expect(keeper.look(at: Date()) == nil)
+    #expect(certificates.look(at: Date()) == nil, "it may still be being written")
+    #expect(try certificates.look(at: Date()) == TLSIdentity(new))
+    #expect(certificates.look(at: Date()) == nil)
     #expect(log.text.contains("takes up the certificate of CN=localhost"))
   }
 
@@ -52,21 +52,21 @@ struct CertificateKeeperTests {
   func halfWritten() throws {
     let (old, new) = (try pair(), try pair())
     let files = try write(old)
-    var keeper = try keeper(.files(files))
+    var certificates = try certificates(.files(files))
     _ = try scratch.file("cert.pem", new.certificatePEM)
-    for _ in 1...4 { #expect(keeper.look(at: Date()) == nil) }
+    for _ in 1...4 { #expect(certificates.look(at: Date()) == nil) }
     #expect(log.text.split(separator: "\n").count == 1, "said once: \(log.text)")
     #expect(
       log.text.contains("keeps the certificate it has: 'tlsKey': \(files.key) does not belong"))
     _ = try scratch.file("cert.pem", "")
-    for _ in 1...2 { #expect(keeper.look(at: Date()) == nil) }
+    for _ in 1...2 { #expect(certificates.look(at: Date()) == nil) }
     #expect(log.text.contains("cert.pem holds no PEM block"))
     try FileManager.default.removeItem(atPath: files.certificate)
-    for _ in 1...2 { #expect(keeper.look(at: Date()) == nil) }
+    for _ in 1...2 { #expect(certificates.look(at: Date()) == nil) }
     #expect(log.text.contains("cert.pem cannot be read"))
     _ = try write(new)
-    _ = keeper.look(at: Date())
-    #expect(try keeper.look(at: Date()) == TLSIdentity(new))
+    _ = certificates.look(at: Date())
+    #expect(try certificates.look(at: Date()) == TLSIdentity(new))
     #expect(!log.text.contains("PRIVATE KEY"))
   }
 
@@ -74,18 +74,18 @@ struct CertificateKeeperTests {
   func expired() throws {
     var request = CertificateAuthority.LeafRequest(commonName: "old")
     request.lifetime = -60
-    _ = try keeper(.files(write(authority.issue(request))))
+    _ = try certificates(.files(write(authority.issue(request))))
     #expect(log.text.contains("has run out"))
   }
 
   @Test("a certificate of ours is renewed a month before its end")
   func issued() throws {
     let authority = authority
-    var keeper = try keeper(.issued { try authority.issueForLocalhost(at: $0) })
-    #expect(keeper.look(at: Date() + 300 * 86_400) == nil)
-    let next = keeper.look(at: Date() + 340 * 86_400)
-    #expect(next != nil && next != keeper.first)
-    #expect(keeper.look(at: Date() + 340 * 86_400) == nil)
+    var certificates = try certificates(.issued { try authority.issueForLocalhost(at: $0) })
+    #expect(certificates.look(at: Date() + 300 * 86_400) == nil)
+    let next = certificates.look(at: Date() + 340 * 86_400)
+    #expect(next != nil && next != certificates.first)
+    #expect(certificates.look(at: Date() + 340 * 86_400) == nil)
   }
 
   @Test("the authority of tlsSelfSigned is kept, for its owner only, and knows the names")

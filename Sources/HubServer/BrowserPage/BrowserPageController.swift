@@ -4,7 +4,7 @@ package import HTTPServer
 ///
 /// The page shows the text of a ``HubFailure``; of any other error it learns only that the call
 /// failed.
-package protocol BrowserPageDesk: Sendable {
+package protocol BrowserPageController: Sendable {
   /// - Parameters:
   ///   - host: The `Host` header: host and port.
   ///   - isSecure: Whether the page was loaded over TLS.
