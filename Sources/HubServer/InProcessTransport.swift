@@ -2,7 +2,8 @@ import Foundation
 package import HTTPServer
 package import NotificationHubs
 
-/// Sends the SDK's requests to a hub in the same process, without a socket.
+/// Sends the SDK's requests to a hub in the same process, without a socket. A reply that comes in
+/// pieces, such as progress events, is an error: nothing here would receive them one by one.
 package struct InProcessTransport: HTTPTransport {
   private let respond: @Sendable (HTTPRequest) async -> HTTPResponse
 
@@ -29,10 +30,15 @@ package struct InProcessTransport: HTTPTransport {
         body: Array(request.body ?? Data())))
     var fields: [String: String] = [:]
     for (name, value) in response.headers { fields[name] = value }
-    guard case .bytes(let bytes) = response.body else {
-      return TransportReply(status: response.status.rawValue, headers: fields)
+    let body: [UInt8]
+    switch response.body {
+    case .none: body = []
+    case .bytes(let bytes): body = bytes
+    case .stream, .cut:
+      throw NotificationHubError(
+        kind: .unexpectedReply, status: response.status.rawValue,
+        detail: "the reply comes in pieces, which only a running server sends")
     }
-    return TransportReply(
-      status: response.status.rawValue, headers: fields, body: Data(bytes))
+    return TransportReply(status: response.status.rawValue, headers: fields, body: Data(body))
   }
 }

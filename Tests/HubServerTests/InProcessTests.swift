@@ -101,6 +101,23 @@ struct InProcessTests {
     await #expect(throws: NotificationHubError.self) { try await stranger.hubs() }
   }
 
+  private struct Streaming: HTTPHandler {
+    func respond(to request: HTTPRequest) async -> HTTPResponse {
+      HTTPResponse(.ok, body: .stream { try await $0.write("piece") })
+    }
+  }
+
+  @Test("a reply that comes in pieces is refused, and not taken for an empty one")
+  func streams() async throws {
+    let client = NotificationHubClient(
+      connectionString: Self.nobody, hub: "hub1",
+      transport: InProcessTransport(handler: Streaming()), retry: .none)
+    let error = await #expect(throws: NotificationHubError.self) {
+      try await client.installation("i")
+    }
+    #expect(error?.detail?.contains("in pieces") == true, "\(error as Any)")
+  }
+
   @Test("a change that the activity log could not keep is done, and said")
   func unlogged() async throws {
     let hook = StoreHook()
