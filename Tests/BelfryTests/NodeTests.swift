@@ -184,9 +184,11 @@ extension CommandLineSuite {
       for words in [
         ["node", "list", "--database", database], ["hub", "list", "--data", data.path],
         ["policy", "list", "--hub", "news", "--data", data.path],
+        ["backup", scratch.path + "/hub.backup", "--data", data.path],
       ] {
         let found = try await BelfryProcess.run(words, in: scratch.path)
         #expect(found.code == 64 && found.errors.contains("no hub is in the database"), "\(found)")
+        #expect(found.errors.contains("another in BELFRY_DATABASE"), "\(found)")
       }
       #expect(try tables(database) == [0])
       #expect(try FileManager.default.contentsOfDirectory(atPath: scratch.path) == ["data"])

@@ -160,7 +160,7 @@ struct DataDirectory: Sendable {
       guard mayMake || !isNew else {
         throw CommandFailure(
           "no hub is in the database \(shown): start `belfry serve --database URL` with it, or name "
-            + "another with --database URL", exitCode: .usage)
+            + "another in \(Setting.database.variable) (or the setting database)", exitCode: .usage)
       }
       guard mayMake || !lacksKey else { throw noKey }
       // Only an unused database accepts a new key; any other refuses it.
