@@ -236,6 +236,7 @@ extension CommandLineSuite {
       #expect(try await first.end() == 0)
       let none = try await place.run("hub", "list")
       #expect(none.code == 64 && none.errors.contains("which hub?"))
+      #expect(none.errors.contains("Give --connection STRING, or --data DIR"), "\(none.errors)")
     }
   }
 }

@@ -167,6 +167,11 @@ extension CommandLineSuite {
       ] {
         #expect(refused.0 == 1 && refused.2.contains("the hub refused"), "\(refused)")
       }
+      for words in [["hub", "show", "a b"], ["hub", "delete", "a b", "--yes"]] {
+        let spaced = try await BelfryProcess.run(words + ["--connection", full])
+        #expect(
+          spaced.code == 64 && spaced.errors.contains("'a b' is no name of a hub"), "\(spaced)")
+      }
       let unknown = try await ask("hub", "show", "sho", key: root)
       #expect(unknown.0 == 1 && unknown.2.contains("there are: news, shop"), "\(unknown)")
       let none = try await ask("credential", "probe", "apns", "--hub", "news", key: full)

@@ -105,7 +105,7 @@ struct ClientOptions: ParameterGroup {
   }
 
   private func target(_ use: HubPlace.Use, in context: CommandContext) throws -> HubTarget {
-    let target = try place.target(use, takesConnection: naming != .none, in: context)
+    let target = try place.target(use, namesHub: naming != .none, in: context)
     if case .directory = target.place, ca != nil {
       throw UsageError("--ca goes with a connection string; \(target.origin) needs none")
     }

@@ -50,13 +50,17 @@ private struct ShownHub: Encodable {
 
 extension HubAccess {
   /// The description of a hub.
-  /// - Throws: ``CommandFailure`` that lists the existing hubs, where the key may list them.
+  /// - Throws: ``CommandFailure`` that lists the existing hubs, where the key may list them; else
+  ///   `UsageError` for a name that no hub can have.
   func description(of name: String) async throws -> HubDescription {
     do {
       guard HubDescription.isName(name) else { throw NotificationHubError(kind: .notFound) }
       return try await namespace.hub(name)
     } catch let error as NotificationHubError where error.kind == .notFound {
-      guard let known = try? await namespace.hubs() else { throw error }
+      guard let known = try? await namespace.hubs() else {
+        _ = try Reader.hubName.read(name, "NAME")
+        throw error
+      }
       throw CommandFailure(unknownHub: name, of: known.map(\.name))
     }
   }

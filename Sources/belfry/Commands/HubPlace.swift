@@ -122,10 +122,13 @@ struct HubPlace: Sendable {
     return (target, directory)
   }
 
-  /// - Parameter takesConnection: Whether the command also works over HTTP.
+  /// - Parameters:
+  ///   - takesConnection: Whether the command also works over HTTP.
+  ///   - namesHub: Whether it has the option `--hub`.
   /// - Throws: `UsageError` if nothing names a hub, and the use creates none.
   func target(
-    _ use: Use = .looks, takesConnection: Bool = true, in context: CommandContext
+    _ use: Use = .looks, takesConnection: Bool = true, namesHub: Bool = true,
+    in context: CommandContext
   ) throws -> HubTarget {
     let target = try HubTarget.find(self, environment: context.environment)
     guard case .creates = use else {
@@ -133,7 +136,8 @@ struct HubPlace: Sendable {
       throw UsageError(
         "which hub? There is no ./\(HubTarget.standardData) and no `belfry up` runs. "
           + (takesConnection
-            ? "Give --connection STRING and --hub NAME, or --data DIR on the machine where Belfry runs"
+            ? "Give --connection STRING\(namesHub ? " and --hub NAME" : ""), or --data DIR on the machine "
+              + "where Belfry runs"
             : "Name a data directory with --data DIR, or make a hub with `belfry hub create NAME`"))
     }
     // The directory of a `belfry up` is deleted with it, so a hub is created there only on request.
