@@ -110,6 +110,25 @@ struct RollingUpgradeTests {
     }
   }
 
+  @Test("a backup by the version before is refused, even where its servers may go on")
+  func backup() async throws {
+    try await PostgresStores.withNodes(1) { nodes in
+      let address = nodes[0].engine.shared.address
+      let known = try Self.steps().count
+      try update(nodes[0], besideVersionsFrom: known)
+      let snapshot = try PostgresSnapshot(of: address)
+      var options = PostgresStores.options
+      options.snapshot = snapshot.name
+      options.mayMigrate = false
+      await #expect(throws: StoreError.newerSchema(found: known + 1, known: known)) {
+        try await PostgresHubStore.open(
+          address: address, sealing: TestSealing(), options: options
+        ).close()
+      }
+      withExtendedLifetime(snapshot) {}
+    }
+  }
+
   @Test("a database of the version before is brought up to date by a server, and not by a command")
   func older() async throws {
     let steps = try Self.steps()

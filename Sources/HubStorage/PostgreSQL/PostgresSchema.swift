@@ -113,8 +113,9 @@ enum PostgresSchema {
         try connection.migrate(with: steps)
       }
     } catch let error as SQLError {
-      // A rolling update is in progress, and this node is not the first.
-      guard case .newerSchema(let found, let known) = error.kind,
+      // A rolling update is in progress, and this node is not the first. A backup would lack what
+      // is new.
+      guard case .newerSchema(let found, let known) = error.kind, options.snapshot == nil,
         try admits(known, at: found, connection)
       else { throw error }
     }
