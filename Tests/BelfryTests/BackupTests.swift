@@ -323,6 +323,39 @@ struct BackupTests {
     #expect(!isThere("second") && !isThere("second.part") && !isThere("data/.belfry-backup"))
   }
 
+  @Test(
+    "of a database say which disk was full, if it is that of the copy",
+    .enabled(if: PostgresServer.isInstalled, "PostgreSQL's server is not installed"))
+  func fullScratch() async throws {
+    let (data, database) = try await makeNode()
+    let disk = try FaultyDisk()
+    disk.fault = .full
+    var backup = backup(of: data, database)
+    backup.scratch = try DataDirectory.make(at: path("scratch")).path
+    backup.storage.fileSystem = disk.name
+    await expectRefusal("the disk of \(path("scratch"))/.belfry-backup is full") {
+      try await backup.write(to: path("backup"), password: nil)
+    }
+    #expect(!isThere("backup") && !isThere("scratch/.belfry-backup"))
+  }
+
+  /// The directory of a node, and the database with its hub.
+  private func makeNode() async throws -> (DataDirectory, String) {
+    let data = try DataDirectory.make(at: path("node"))
+    let database = try PostgresServer.shared().makeDatabase()
+    let store = try await data.openPostgres(database, masterKey: nil, options: .init()).store
+    _ = try await store.createHub(named: "news", HubContents(), at: .now)
+    try await store.close()
+    return (data, database)
+  }
+
+  private func backup(of data: DataDirectory, _ database: String) -> Backup {
+    var backup = Backup(directory: data, context: context)
+    backup.database = database
+    backup.cost = 10
+    return backup
+  }
+
   @Test("leave what else is in the directory, and no link is followed")
   func foreignFolders() async throws {
     let data = try await makeHub()

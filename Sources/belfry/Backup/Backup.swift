@@ -15,6 +15,8 @@ struct Backup {
   var masterKey: String?
   var hasKeys = true
   var scratch: String?
+  /// Options of the file that a database is copied into; tests name a faulty disk.
+  var storage = SQLiteHubStore.Options()
   /// See ``BackupWriter``; tests use a low one.
   var cost = BackupFile.standardCost
 
@@ -161,6 +163,7 @@ struct Backup {
     do throws(SQLError) {
       try connection.writeCopy(to: copy)
     } catch {
+      guard error.kind != .full else { throw Self.fullDisk(of: copy) }
       throw CommandFailure("\(path(part)) cannot be copied: \(StoreError.orRefusal(error))")
     }
   }
@@ -168,13 +171,12 @@ struct Backup {
   /// Writes what the database has at one moment into a new file, as ``HubMove`` does, while nodes
   /// serve.
   private func copyDatabase(_ address: String, to copy: String) async throws {
-    let snapshot: PostgresSnapshot
-    do {
-      snapshot = try PostgresSnapshot(of: address)
-    } catch {
-      throw CommandFailure(
+    func failure(_ error: any Error) -> CommandFailure {
+      CommandFailure(
         "the database \(DatabaseAddress.shown(address)): \(error)", exitCode: .unreachable)
     }
+    let snapshot: PostgresSnapshot
+    do { snapshot = try PostgresSnapshot(of: address) } catch { throw failure(error) }
     defer { withExtendedLifetime(snapshot) {} }
     var options = PostgresHubStore.Options()
     options.snapshot = snapshot.name
@@ -184,20 +186,31 @@ struct Backup {
     let (source, keys) = try await directory.openPostgres(
       address, masterKey: masterKey, options: options, mayMake: false)
     try await source.closing {
-      try await directory.refuseMoved(source)
-      let target = try await SQLiteHubStore.open(at: copy, sealing: MasterKeySealing(keys))
-      try await target.closing {
-        let lines = MoveProgressLines(context)
-        defer { lines.clear() }
-        do {
+      do {
+        try await directory.refuseMoved(source)
+        let target = try await SQLiteHubStore.open(
+          at: copy, sealing: MasterKeySealing(keys), options: storage)
+        try await target.closing {
+          let lines = MoveProgressLines(context)
+          defer { lines.clear() }
           _ = try await HubMove(from: source, to: target).run { lines.show($0) }
-        } catch let refusal as MoveRefusal {
-          // Nodes drop the tables of old days, which no snapshot keeps.
-          throw CommandFailure(
-            "the copy is not what the database has: make the backup again (\(refusal))")
         }
+      } catch let refusal as MoveRefusal {
+        throw CommandFailure(
+          "the copy is not what the database has: make the backup again (\(refusal))")
+      } catch let error as StoreError {
+        // Of both stores: the condition of the database shows whether it is at fault.
+        guard await source.condition() == .healthy else { throw failure(error) }
+        throw error == .diskFull ? Self.fullDisk(of: copy) : error
       }
     }
+  }
+
+  /// The error for a copy that finds no room where it is written.
+  private static func fullDisk(of copy: String) -> CommandFailure {
+    let folder = URL(fileURLWithPath: copy).deletingLastPathComponent().path
+    return CommandFailure(
+      "the disk of \(folder) is full: make room, or name another directory with --scratch DIR")
   }
 
   private func read(_ part: BackupPart) throws -> Data {

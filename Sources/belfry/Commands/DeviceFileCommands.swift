@@ -152,7 +152,8 @@ final class OutputFile {
     do {
       try handle.write(contentsOf: data)
     } catch {
-      throw CommandFailure("cannot write: \(Configuration.reason(error))")
+      throw CommandFailure(
+        "\(path ?? "standard output") cannot be written: \(Configuration.reason(error))")
     }
   }
 
