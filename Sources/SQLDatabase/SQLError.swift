@@ -27,6 +27,8 @@ package struct SQLError: Error, Hashable, CustomStringConvertible {
     case unfitValue
     /// A newer build wrote the schema; ``SQLError/message`` names both versions.
     case newerSchema(found: Int, known: Int)
+    /// The exported snapshot that a transaction is to read has ended.
+    case lostSnapshot
     /// Anything else, most likely a defect of ours.
     case other
   }

@@ -5,6 +5,7 @@ import HubStorage
 import HubTesting
 import NotificationHubs
 import PushEmulator
+import SQLDatabase
 import SecurePushBackend
 import StoreContract
 import Testing
@@ -337,6 +338,37 @@ struct BackupTests {
       try await backup.write(to: path("backup"), password: nil)
     }
     #expect(!isThere("backup") && !isThere("scratch/.belfry-backup"))
+  }
+
+  @Test(
+    "whose snapshot the database ends say so, as of a database that is away",
+    .enabled(if: PostgresServer.isInstalled, "PostgreSQL's server is not installed"))
+  func lostSnapshot() async throws {
+    let (data, database) = try await makeNode()
+    let disk = try FaultyDisk()
+    // Its first operation comes when the backup has opened the database.
+    disk.cut(at: [1]) {
+      let connection = try? PostgresConnection(address: database, component: "test")
+      defer { connection?.close() }
+      let ended = try? connection?.numbers(
+        """
+        SELECT CAST(pg_terminate_backend(pid, 60000) AS INT) FROM pg_stat_activity
+        WHERE datname = current_database() AND state = 'idle in transaction'
+        """)
+      return ended?.count ?? 0
+    }
+    var backup = backup(of: data, database)
+    backup.storage.fileSystem = disk.name
+    let failure = await #expect(throws: CommandFailure.self) {
+      try await backup.write(to: path("backup"), password: nil)
+    }
+    #expect(disk.cuts.map(\.note) == [1])
+    #expect(failure?.exitCode == .unreachable)
+    #expect(
+      failure?.description.hasSuffix(
+        ": the database ended the backup's snapshot; make the backup again") == true,
+      "\(failure as Any)")
+    #expect(!isThere("backup"))
   }
 
   /// The directory of a node, and the database with its hub.

@@ -16,6 +16,7 @@ package enum PostgresRefusal {
         status: 400,
         message:
           "A text of the request cannot be kept: it has the character U+0000, or is too long.")
+    case .lostSnapshot: PostgresSnapshot.Lost()
     default: StoreError.orRefusal(error)
     }
   }

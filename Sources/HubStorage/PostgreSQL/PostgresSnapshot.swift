@@ -12,8 +12,7 @@ package final class PostgresSnapshot {
   package init(of address: String) throws {
     do {
       connection = try PostgresConnection(address: address, component: "hub")
-      // The transaction does nothing until it ends.
-      try connection.set([("idle_in_transaction_session_timeout", "0")])
+      try connection.set(Self.settings(ofServer: connection.serverVersion))
       try connection.begin(connection.dialect.beginReading)
       name = try connection.rows("SELECT pg_export_snapshot()") { $0.text(0) }[0]
     } catch {
@@ -22,4 +21,17 @@ package final class PostgresSnapshot {
   }
 
   deinit { connection.close() }
+
+  /// The transaction lasts as long as the readers need, and does nothing meanwhile.
+  /// - Parameter version: As ``PostgresConnection/serverVersion``.
+  static func settings(ofServer version: Int) -> [(name: String, value: String)] {
+    [("idle_in_transaction_session_timeout", "0")]
+      + (version < 170_000 ? [] : [("transaction_timeout", "0")])
+  }
+
+  /// The snapshot has ended with its connection, and nothing can be read from it any more.
+  package struct Lost: Error, CustomStringConvertible {
+    package let description =
+      "the database ended the backup's snapshot; make the backup again"
+  }
 }

@@ -92,7 +92,7 @@ extension StoreError {
     case .readOnly: StoreError.cannotOpen("it is read-only")
     case .cannotOpen, .notAllowed: StoreError.cannotOpen(error.message)
     case .newerSchema(let found, let known): StoreError.newerSchema(found: found, known: known)
-    case .inputOutput, .constraint, .unfitValue, .other:
+    case .inputOutput, .constraint, .unfitValue, .lostSnapshot, .other:
       StoreError.engine(code: error.code, message: error.message)
     }
   }

@@ -75,7 +75,7 @@ final class StoreHealth: Sendable {
       case .full, .locked, .conflict, .corrupt, .notADatabase, .readOnly, .cannotOpen,
         .notAllowed, .inputOutput:
         StoreError.orRefusal(error) as? StoreError
-      case .constraint, .unfitValue, .newerSchema, .other: nil
+      case .constraint, .unfitValue, .newerSchema, .lostSnapshot, .other: nil
       }
     case StoreError.corrupt(let what): .corrupt(what)
     default: nil

@@ -262,8 +262,17 @@ package final class PostgresConnection: SQLConnection {
       }
     } catch {
       rollBack()
-      throw error
+      guard snapshot != nil, let error = error as? SQLError,
+        Self.lostSnapshotCodes.contains(error.code)
+      else { throw error }
+      throw SQLError(kind: .lostSnapshot, code: error.code, message: error.message)
     }
+  }
+
+  /// The codes with which a server refuses a snapshot that it does not have (an invalid identifier,
+  /// from PostgreSQL 17 on a missing object), or whose transaction has just ended.
+  private static let lostSnapshotCodes = ["22023", "42704", "55000"].compactMap {
+    Int32($0, radix: 36)
   }
 
   /// Runs `body`, whose statements each see the current state; where settings apply to a

@@ -198,6 +198,8 @@ struct Backup {
       } catch let refusal as MoveRefusal {
         throw CommandFailure(
           "the copy is not what the database has: make the backup again (\(refusal))")
+      } catch let error as PostgresSnapshot.Lost {
+        throw failure(error)
       } catch let error as StoreError {
         // Of both stores: the condition of the database shows whether it is at fault.
         guard await source.condition() == .healthy else { throw failure(error) }
