@@ -162,4 +162,41 @@ struct PostgresDayTests {
       #expect(try await days(store, .feedback).first == Self.today + 2)
     }
   }
+
+  @Test("a backup has the days that are over by then, and they are dropped after its end")
+  func backedUp() async throws {
+    try await scene { store, hub in
+      try await fail(store, hub, after: 12)
+      let address = store.engine.shared.address
+      var snapshot: PostgresSnapshot? = try PostgresSnapshot(of: address)
+      var options = PostgresStores.options
+      options.snapshot = snapshot?.name
+      let source = try await PostgresHubStore.open(
+        address: address, sealing: TestSealing(), options: options)
+      let over = Self.now.addingTimeInterval(2 * 86_400)
+      try await clearOutcomes(store, before: over)
+      try await clear(store, by: over.addingTimeInterval(HandleFeedback.lifetime))
+      try await withTemporaryStore { file in
+        let copied = try await HubMove(from: source, to: file).run()
+        for table in ["notification_failure", "feedback"] {
+          #expect(copied.first { $0.table == table }?.rows == 2, "\(table)")
+        }
+      }
+      #expect(try await days(store, .failures) == Self.days)
+      // Others go on beside it.
+      try await store.put(SampleDevice("i-3"), hub: hub, at: Self.now)
+      try await source.close()
+      snapshot = nil
+      // The server notices the end of a connection a little later.
+      try await withLimit(.seconds(60), "the days to be dropped") {
+        while true {
+          let left = [try await days(store, .failures), try await days(store, .feedback)]
+          if left.allSatisfy({ $0.first == Self.today + 2 }) { return }
+          try await clearOutcomes(store, before: over)
+          try await clear(store, by: over.addingTimeInterval(HandleFeedback.lifetime))
+          try await Task.sleep(for: .milliseconds(1))
+        }
+      }
+    }
+  }
 }

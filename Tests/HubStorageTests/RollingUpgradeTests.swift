@@ -129,6 +129,36 @@ struct RollingUpgradeTests {
     }
   }
 
+  @Test("a new version waits for the end of a backup with its tables, and nobody waits for it")
+  func waits() async throws {
+    try await PostgresStores.withNodes(1) { nodes in
+      let old = nodes[0]
+      let hub = try await old.createHub(named: "hub1", HubContents(), at: Self.now)
+      var snapshot: PostgresSnapshot? = try PostgresSnapshot(of: old.engine.shared.address)
+      #expect(snapshot != nil)
+      let known = try Self.steps().count
+      let step = Task.detached { try update(old, besideVersionsFrom: known) }
+      try await withLimit(.seconds(60), "the step to wait") {
+        var waiting: Int64? = 0
+        while waiting != 1 {
+          try await Task.sleep(for: .milliseconds(1))
+          waiting = try await old.read { session in
+            try session.first(
+              """
+              SELECT COUNT(*) FROM pg_locks WHERE NOT granted AND locktype = 'advisory'
+                AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+              """)
+          }
+        }
+      }
+      try await old.accept(record("n-1", hub.id))
+      #expect(try await old.claimWork(limit: 9).records.count == 1)
+      snapshot = nil
+      try await step.value
+      #expect(try await old.read { try $0.connection.schemaVersion() } == known + 1)
+    }
+  }
+
   @Test("a database of the version before is brought up to date by a server, and not by a command")
   func older() async throws {
     let steps = try Self.steps()

@@ -62,6 +62,18 @@ enum PostgresSchema {
     }
   }
 
+  /// Keeps all tables as they are until the transaction ends. A step waits for it before it touches
+  /// a table; the tables of days, which come and go without steps, are locked as by their readers.
+  static func keepTables(_ connection: PostgresConnection) throws {
+    try connection.statement("SELECT pg_advisory_xact_lock_shared(?1)", lock).run()
+    for table in [DayTable.failures.name, DayTable.feedback.name] {
+      let isThere = try connection.numbers(
+        "SELECT 1 WHERE to_regclass('\(table)') IS NOT NULL")
+      // Whether the database has the right version is found when it is opened.
+      if !isThere.isEmpty { try connection.execute("LOCK TABLE \(table) IN ACCESS SHARE MODE") }
+    }
+  }
+
   /// Whether each step that has been applied since admits a node that knows only `known` of them. A
   /// step that the database does not list may have changed anything.
   private static func admits(
