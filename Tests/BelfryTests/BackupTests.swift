@@ -470,6 +470,10 @@ struct BackupTests {
     #expect(pages > 0)
     await expectRefusal("sick") { try await back(up: sick) }
     #expect(!isThere("backup"))
+    // Whether the file can be written is found before the database is read.
+    await expectRefusal("none/backup.part cannot be written") {
+      try await back(up: sick, to: "none/backup")
+    }
     await expectRefusal("no Belfry has run") {
       try await back(up: DataDirectory(path: path("none")))
     }
@@ -620,6 +624,8 @@ extension CommandLineSuite {
       let cases: [([String], String)] = [
         (["backup", scratch.path + "/b", "--data", scratch.path], "no Belfry has run"),
         (["backup", file, "--data", node], "say --force"),
+        (["backup", scratch.path, "--data", node], "is a directory: name a file in it"),
+        (["backup", "", "--data", node], "FILE is missing"),
         (["backup", "b", "--password-file", file], "goes with --encrypt"),
         (["backup", "-", "--json", "--data", scratch.path], "standard output is taken"),
         (["restore", file], "--data is missing"),

@@ -42,6 +42,10 @@ struct Backup {
       _ = rmdir(folder)
       withExtendedLifetime(claim) {}
     }
+    // Copying may take hours: a name that cannot be written is found before.
+    let output = try OutputFile(file)
+    var isWritten = false
+    defer { if !isWritten { output.discard() } }
     let key = try? read(.masterKey)
     var entries: [BackupHeader.Entry] = []
     var contents: [BackupPart: [UInt8]] = [:]
@@ -58,29 +62,24 @@ struct Backup {
     }
     let header = BackupHeader(
       made: Date().formatted(.iso8601), belfry: BelfryVersion.current, entries: entries)
-    try checkRoom(header.size, at: file)
-    let output = try OutputFile(file)
+    try checkRoom(header.size, at: file, "or name another disk")
     var bar = ProgressBar()
     defer { bar.clear() }
-    do {
-      let writer = try BackupWriter(header, to: output, password: password, cost: cost)
-      var done: Int64 = 0
-      for entry in header.entries {
-        try pieces(of: entry.part, contents[entry.part], in: folder) { bytes in
-          try writer.write(bytes)
-          done += Int64(bytes.count)
-          bar.show(Double(done) / Double(header.size), done.megabytes)
-        }
+    let writer = try BackupWriter(header, to: output, password: password, cost: cost)
+    var done: Int64 = 0
+    for entry in header.entries {
+      try pieces(of: entry.part, contents[entry.part], in: folder) { bytes in
+        try writer.write(bytes)
+        done += Int64(bytes.count)
+        bar.show(Double(done) / Double(header.size), done.megabytes)
       }
-      // Rows under the old key with a file that has only the new one would be a useless backup.
-      guard (try? read(.masterKey)) == key else {
-        throw CommandFailure("the master key was replaced meanwhile: make the backup again")
-      }
-      try writer.finish()
-    } catch {
-      output.discard()
-      throw error
     }
+    // Rows under the old key with a file that has only the new one would be a useless backup.
+    guard (try? read(.masterKey)) == key else {
+      throw CommandFailure("the master key was replaced meanwhile: make the backup again")
+    }
+    try writer.finish()
+    isWritten = true
     return header
   }
 
@@ -156,7 +155,7 @@ struct Backup {
   private func copyFile(_ part: BackupPart, to copy: String) throws {
     let connection = try part.open(path(part)).connection
     defer { connection.close() }
-    try checkRoom(try connection.size(), at: copy)
+    try checkRoom(try connection.size(), at: copy, Self.otherFolder)
     var bar = ProgressBar()
     bar.show(nil, "copying \(part.rawValue)")
     defer { bar.clear() }
@@ -212,7 +211,7 @@ struct Backup {
   private static func fullDisk(of copy: String) -> CommandFailure {
     let folder = URL(fileURLWithPath: copy).deletingLastPathComponent().path
     return CommandFailure(
-      "the disk of \(folder) is full: make room, or name another directory with --scratch DIR")
+      "the disk of \(folder) is full: make room, \(otherFolder)")
   }
 
   private func read(_ part: BackupPart) throws -> Data {
@@ -236,10 +235,12 @@ struct Backup {
     }
   }
 
-  private func checkRoom(_ size: Int64, at path: String) throws {
+  private static let otherFolder = "or name another directory with --scratch DIR"
+
+  private func checkRoom(_ size: Int64, at path: String, _ otherwise: String) throws {
     if path == "-" { return }
     let folder = URL(fileURLWithPath: path).deletingLastPathComponent().path
-    try context.checkRoom(size, in: folder, advice: "make room, or name another disk")
+    try context.checkRoom(size, in: folder, advice: "make room, \(otherwise)")
   }
 }
 

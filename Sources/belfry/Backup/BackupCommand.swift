@@ -77,9 +77,16 @@ struct BackupCommand: ResultCommand {
     if passwordFile != nil, !encrypts { throw UsageError("--password-file goes with --encrypt") }
     if file == "-", json { throw UsageError("--json goes with a FILE: standard output is taken") }
     if file == "-", context.isTerminal { throw UsageError("a backup is nothing for a terminal") }
-    if file != "-", !force, FileManager.default.fileExists(atPath: file) {
-      throw CommandFailure(
-        "\(file) is there already; name another, or say --force", exitCode: .usage)
+    if file.isEmpty { throw UsageError("FILE is missing") }
+    var isFolder: ObjCBool = false
+    if file != "-", FileManager.default.fileExists(atPath: file, isDirectory: &isFolder) {
+      guard !isFolder.boolValue else {
+        throw CommandFailure("\(file) is a directory: name a file in it", exitCode: .usage)
+      }
+      guard force else {
+        throw CommandFailure(
+          "\(file) is there already; name another, or say --force", exitCode: .usage)
+      }
     }
     let place = HubPlace(data: data, config: config)
     let configuration = try place.configuration(context.environment)
