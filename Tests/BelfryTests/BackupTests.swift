@@ -371,6 +371,19 @@ struct BackupTests {
     #expect(!isThere("backup"))
   }
 
+  @Test(
+    "of a database in which somebody locks a table name the database",
+    .enabled(if: PostgresServer.isInstalled, "PostgreSQL's server is not installed"))
+  func lockedTable() async throws {
+    let (data, database) = try await makeNode()
+    let connection = try PostgresConnection(address: database, component: "test")
+    defer { connection.close() }
+    try connection.execute("BEGIN; LOCK TABLE installation IN ACCESS EXCLUSIVE MODE")
+    await expectRefusal("the database \(database): the database is locked by another process") {
+      try await backup(of: data, database).write(to: path("backup"), password: nil)
+    }
+  }
+
   /// The directory of a node, and the database with its hub.
   private func makeNode() async throws -> (DataDirectory, String) {
     let data = try DataDirectory.make(at: path("node"))

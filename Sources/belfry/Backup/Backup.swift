@@ -200,8 +200,9 @@ struct Backup {
       } catch let error as PostgresSnapshot.Lost {
         throw failure(error)
       } catch let error as StoreError {
-        // Of both stores: the condition of the database shows whether it is at fault.
-        guard await source.condition() == .healthy else { throw failure(error) }
+        // Of both stores: the condition of the database shows whether it is at fault. Nobody else
+        // has the copy open.
+        guard error != .locked, await source.condition() == .healthy else { throw failure(error) }
         throw error == .diskFull ? Self.fullDisk(of: copy) : error
       }
     }
