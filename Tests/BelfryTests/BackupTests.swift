@@ -372,6 +372,21 @@ struct BackupTests {
   }
 
   @Test(
+    "of a database with more numbers than a file can hold are not to be tried again",
+    .enabled(if: PostgresServer.isInstalled, "PostgreSQL's server is not installed"))
+  func numbersUsed() async throws {
+    let (data, database) = try await makeNode()
+    let connection = try PostgresConnection(address: database, component: "test")
+    defer { connection.close() }
+    _ = try connection.numbers("SELECT setval('registration_number', 5000000000)")
+    let failure = await #expect(throws: CommandFailure.self) {
+      try await backup(of: data, database).write(to: path("backup"), password: nil)
+    }
+    #expect(failure?.description.hasPrefix("the database has given out more numbers") == true)
+    #expect(failure?.description.contains("`pg_dump`") == true, "\(failure as Any)")
+  }
+
+  @Test(
     "of a database in which somebody locks a table name the database",
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL's server is not installed"))
   func lockedTable() async throws {

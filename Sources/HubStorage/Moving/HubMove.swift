@@ -1,7 +1,7 @@
 import HubCore
 
 /// An error for which a hub is not moved; the text gives advice.
-package struct MoveRefusal: Error, CustomStringConvertible {
+package struct MoveRefusal: Error, Equatable, CustomStringConvertible {
   package let description: String
   /// Whether the target already has a hub; it may be the one that this move has brought there.
   package let isOfUsedTarget: Bool
@@ -10,7 +10,7 @@ package struct MoveRefusal: Error, CustomStringConvertible {
     self.isOfUsedTarget = isOfUsedTarget
   }
 
-  static let numbersUsed = MoveRefusal(
+  package static let numbersUsed = MoveRefusal(
     "the database has given out more numbers of registrations than a file can hold (4.3 thousand "
       + "million); `belfry export` and `import` move the devices")
 }

@@ -194,6 +194,8 @@ struct Backup {
           defer { lines.clear() }
           _ = try await HubMove(from: source, to: target).run { lines.show($0) }
         }
+      } catch let refusal as MoveRefusal where refusal == .numbersUsed {
+        throw CommandFailure("\(refusal), and `pg_dump` backs up all")
       } catch let refusal as MoveRefusal {
         throw CommandFailure(
           "the copy is not what the database has: make the backup again (\(refusal))")
