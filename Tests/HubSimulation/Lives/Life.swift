@@ -373,8 +373,8 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
       world.resume(process.place)
       process.sleptUntil = world.seconds
       note("goes on", at: process.place)
+      process.disturbedAt = world.seconds
     }
-    processes[machine].disturbedAt = world.seconds
     processes[machine].wokeAt = world.seconds
   }
 

@@ -18,7 +18,7 @@ extension Life {
       guard let send = ledger.sends[line], !send.isDoubtful,
         !observations.deletedHubs.contains(send.hub)
       else { continue }
-      if send.cancelledAt != nil, !observations.hasSkippedDays,
+      if send.cancelledAt != nil, observations.numbers[line]?.count ?? 0 < 2,
         let what = plan.lines.first(where: { $0.id == line }), Self.due(what) < world.seconds
       {
         expect(
@@ -179,7 +179,7 @@ extension Life {
       "\(what) is of user \(user.map { "\($0)" } ?? "none"), and may be of \(Texts.list(told.user.possible))"
     )
     guard let row, let handle = mayHave.count == 1 ? mayHave.first ?? nil : nil,
-      !services.dead.contains(Names.handle(handle)), ledger.replacements.isEmpty
+      !services.dead.contains(Names.handle(handle)), ledger.replacements[handle] == nil
     else { return }
     let isThere = state.registrations.contains { $0.installation == row.number && $0.isNative }
     if note(Names.handle(handle), of: place.hub, isThere: isThere, &slandered) { return }
