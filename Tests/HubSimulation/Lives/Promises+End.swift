@@ -51,7 +51,7 @@ extension Life {
     for number in observations.notifications.keys.sorted() {
       guard let seen = observations.notifications[number], seen.owedSince != nil,
         let row = state.notifications[number: number], row.record.id == seen.id,
-        row.record.state.isFinal, seen.since > observations.wentBackAt ?? -1
+        row.record.state.isFinal
       else { continue }
       judge(seen, row, state)
     }
