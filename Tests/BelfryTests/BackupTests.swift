@@ -393,6 +393,8 @@ struct BackupTests {
     let (data, database) = try await makeNode()
     let connection = try PostgresConnection(address: database, component: "test")
     defer { connection.close() }
+    // On a busy machine the server would end the transaction before the backup meets it.
+    try connection.execute("SET idle_in_transaction_session_timeout = 0")
     try connection.execute("BEGIN; LOCK TABLE installation IN ACCESS EXCLUSIVE MODE")
     await expectRefusal("the database \(database): the database is locked by another process") {
       try await backup(of: data, database).write(to: path("backup"), password: nil)
