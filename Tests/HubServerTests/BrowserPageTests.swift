@@ -7,7 +7,7 @@ import Testing
 @Suite("The browser page")
 struct BrowserPageTests {
   /// Knows one subscription, `dev-1`, and says of everything else what it was asked.
-  private struct Desk: BrowserPageController {
+  private struct StubController: BrowserPageController {
     func settings(host: String, isSecure: Bool) async throws -> BrowserPageSettings {
       BrowserPageSettings(
         hub: "demo", token: "\(host) \(isSecure)", expiresAt: 1, vapidPublicKey: "key",
@@ -47,7 +47,7 @@ struct BrowserPageTests {
   ) async -> HTTPResponse {
     var headers = headers
     if let host { headers["Host"] = host }
-    return await BrowserPage(controller: Desk(), next: Hub()).respond(
+    return await BrowserPage(controller: StubController(), next: Hub()).respond(
       to: HTTPRequest(
         method: method, target: HTTPTarget(path), headers: headers, body: Array(body.utf8)))
   }
@@ -157,7 +157,7 @@ struct BrowserPageTests {
 
   @Test("the line to the push service goes on where it broke")
   func stream() async throws {
-    let listener = try HTTPListener(handler: BrowserPage(controller: Desk(), next: Hub()))
+    let listener = try HTTPListener(handler: BrowserPage(controller: StubController(), next: Hub()))
     let client = SocketClient(port: listener.port)
     let address = "/$browser/subscriptions/dev-1/messages?after=7"
     #expect(try await client.send("GET", address).body.contains("\nid: 8\n"))

@@ -25,7 +25,7 @@ private struct Hub: HTTPHandler {
 
 @Suite("The portal")
 struct PortalTests {
-  private struct Desk: PortalController {
+  private struct StubController: PortalController {
     static let key = "k3y"
     func key() async throws -> String { Self.key }
     func signIn(host: String, isSecure: Bool) async throws -> LocalSignIn {
@@ -56,13 +56,14 @@ struct PortalTests {
   /// What a browser is known by that was shown the key at a port.
   private static func half(_ whose: String, _ port: Int) -> String {
     let text = "belfry portal \(whose) \(port)"
-    let code = try? MessageAuthentication.code(of: Array(text.utf8), key: Array(Desk.key.utf8))
+    let code = try? MessageAuthentication.code(
+      of: Array(text.utf8), key: Array(StubController.key.utf8))
     return Base64URL.encode(code ?? [])
   }
 
   private func ask(
     _ method: HTTPMethod, _ path: String, headers: HTTPHeaders = own, body: String = "",
-    from address: String = "127.0.0.1", controller: (any PortalController)? = Desk()
+    from address: String = "127.0.0.1", controller: (any PortalController)? = StubController()
   ) async -> HTTPResponse {
     await Portal(controller: controller, next: Hub()).respond(
       to: HTTPRequest(
@@ -82,7 +83,7 @@ struct PortalTests {
       let reply = await ask(.get, "/$portal/" + name)
       #expect(reply.status == .ok && reply.bytes == bytes, "\(name): is it in CWebFiles/files.c?")
     }
-    let page = BrowserPage(controller: NoDesk(), next: Hub())
+    let page = BrowserPage(controller: NoController(), next: Hub())
     for (name, bytes) in try files(of: "BrowserPage") where name != "index.html" {
       let request = HTTPRequest(
         method: .get, target: HTTPTarget("/$browser/" + name), headers: Self.own)
@@ -245,7 +246,7 @@ struct PortalTests {
     let ofCookie = Self.half("cookie", 8080)
     for headers in [
       page, with(("Belfry-Portal-Key", "")), with(("Belfry-Portal-Key", "k3yy")),
-      with(cookie("other"), ofPage), with(cookie(Desk.key), ofPage),
+      with(cookie("other"), ofPage), with(cookie(StubController.key), ofPage),
       // The one half without the other: all that another port of this machine is sent, and all that
       // a script can read.
       with(cookie(ofCookie)), with(ofPage),
@@ -259,7 +260,7 @@ struct PortalTests {
       #expect(reply.status == .unauthorized && !reply.text.contains("Endpoint"))
       #expect(reply.headers["Set-Cookie"] == nil)
     }
-    let shown = await ask(with(("Belfry-Portal-Key", Desk.key)))
+    let shown = await ask(with(("Belfry-Portal-Key", StubController.key)))
     #expect(shown.status.rawValue < 300)
     if path == "/$portal/local" {
       let cookie = try #require(shown.headers["Set-Cookie"])
@@ -293,7 +294,7 @@ struct PortalTests {
 
   @Test("the events of the emulator go on where the line broke")
   func events() async throws {
-    let listener = try HTTPListener(handler: Portal(controller: Desk(), next: Hub()))
+    let listener = try HTTPListener(handler: Portal(controller: StubController(), next: Hub()))
     let client = SocketClient(port: listener.port)
     let path = "/$portal/emulator/v1/devices/dev-1/events"
     var own = [
@@ -311,7 +312,7 @@ struct PortalTests {
   }
 }
 
-private struct NoDesk: BrowserPageController {
+private struct NoController: BrowserPageController {
   struct Missing: Error {}
   func settings(host: String, isSecure: Bool) async throws -> BrowserPageSettings {
     throw Missing()
