@@ -13,7 +13,7 @@ extension MovedTable {
     "directory": "a version for the processes that have the database open",
     "deleted_hub": "what is left of hubs that are being deleted is not moved",
     "node": "the nodes that work on the database",
-    "lane_word": "what those nodes tell each other",
+    "lane_finding": "what those nodes tell each other",
     "failed_sign_in": "wrong passwords, remembered for minutes",
     "schema_step": "of the database itself",
     "commit_mark": "tells of transactions under way",
@@ -37,62 +37,32 @@ extension MovedTable {
     "EXISTS (SELECT 1 FROM notification n JOIN hub ON hub.id = n.hub WHERE n.id = t.notification)"
 
   private static let directory = [
+    MovedTable(.hub),
+    MovedTable(.accessPolicy, where: ofHub),
     MovedTable(
-      "hub",
-      """
-      id:i name:t folded_name:t registration_ttl:r is_disabled:i created_at:i user_metadata:t
-      updated_at:i
-      """),
-    MovedTable(
-      "access_policy",
-      """
-      hub:i name:t position:i rights:i primary_key:b secondary_key:b created_at:i modified_at:i
-      """, order: "hub:i name:t", where: ofHub),
-    MovedTable(
-      "push_credential", "hub:i platform:i properties:b modified_at:i", order: "hub:i platform:i",
+      .pushCredential,
       where: ofHub),
-    MovedTable(
-      "operator_session",
-      "id:b user_key:t fingerprint:b started_at:i seen_at:i confirmed_at:i", order: "id:b"),
-    MovedTable(
-      "activity",
-      "id:i hub:i hub_name:t at:i actor:t via:t action:t object:t address:t status:i"),
+    MovedTable(.operatorSession),
+    MovedTable(.activity),
     // The job then has no owner: the next node that looks for one takes it over.
-    MovedTable(
-      "job",
-      """
-      hub:i public_id:t kind:t uris:b status:t progress:r results:b position:b created_at:i
-      updated_at:i ended_at:i
-      """, order: "hub:i public_id:t", where: ofHub),
+    MovedTable(.job, where: ofHub),
   ]
 
   // MARK: Notifications
 
   private static let work = [
     MovedTable(
-      "notification",
-      """
-      id:i hub:i public_id:t format:i body:b tags:t expression:b headers:b expiry:i state:t
-      enqueued_at:i started_at:i ended_at:i is_direct:i due_at:i last_registration:i aborted_at:i
-      kept_cleared:i
-      """, where: ofHub,
+      .notification, where: ofHub,
       file: { $0.constants = ["position": "0", "is_audience_read": "0"] },
       database: {
         $0.expressions = ["last_registration": "t.last_registration >> 8"]
         $0.written = ["last_registration": "?::int8 << 8 | 255"]
       }),
-    MovedTable(
-      "notification_target", "notification:i number:i handle:t is_duplicate:i",
-      order: "notification:i number:i", where: ofNotification),
-    MovedTable(
-      "idempotency_key", "hub:i name:t fingerprint:b notification:t expires_at:i",
-      order: "hub:i name:t", where: ofHub),
+    MovedTable(.notificationTarget, where: ofNotification),
+    MovedTable(.idempotencyKey, where: ofHub),
     progress,
     MovedTable(
-      "retry",
-      """
-      notification:i registration:i hub:i platform:i attempts:i due:i outcome:i status:i reason:t
-      """, order: "notification:i registration:i", where: ofNotification,
+      .retry, where: ofNotification,
       file: { readDevices(of: "retry", &$0) },
       database: {
         $0.from = "retry AS t JOIN notification m ON m.id = t.notification"
@@ -121,7 +91,8 @@ extension MovedTable {
   /// of the file. When it moves to a file, the common position of its parts is kept; if they
   /// differ, its last targets become retries: ``MoveEnd/visitTargetsLeft(limit:_:)``.
   private static let progress = MovedTable(
-    "work", "notification:i position:i is_read:i kept:i audience:i", order: "notification:i",
+    "work", MovedColumn.list("notification:i position:i is_read:i kept:i audience:i"),
+    order: MovedColumn.list("notification:i"),
     where: "t.state <> 'Scheduled' AND t.hub IN (SELECT id FROM hub)",
     file: {
       $0.tables = []
@@ -226,8 +197,7 @@ extension MovedTable {
 
   private static let outcomes = [
     MovedTable(
-      "notification_count", "notification:i platform:i is_template:i outcome:i total:i",
-      order: "notification:i platform:i is_template:i outcome:i", where: ofNotification,
+      .notificationCount, where: ofNotification,
       database: {
         $0.from = """
           (SELECT notification, platform, is_template, outcome, CAST(SUM(total) AS BIGINT) AS total
@@ -236,11 +206,7 @@ extension MovedTable {
         $0.constants = ["part": "0"]
       }),
     MovedTable(
-      "notification_failure",
-      """
-      notification:i registration:i outcome:i status:i reason:t at:i attempts:i platform:i handle:t
-      public_id:t installation:t
-      """, order: "notification:i registration:i", where: ofNotification,
+      .notificationFailure, where: ofNotification,
       file: {
         readDevices(of: "notification_failure", &$0)
         $0.expressions["at"] = "COALESCE(t.at, m.ended_at, m.enqueued_at)"
@@ -266,7 +232,8 @@ extension MovedTable {
         }
       }),
     MovedTable(
-      "kept_outcome", "notification:i hub:i total:i at:i", order: "notification:i", where: ofHub,
+      "kept_outcome", MovedColumn.list("notification:i hub:i total:i at:i"),
+      order: MovedColumn.list("notification:i"), where: ofHub,
       file: {
         $0.tables = []
         $0.from = """
@@ -284,11 +251,7 @@ extension MovedTable {
         $0.constants = ["part": "0"]
       }),
     MovedTable(
-      "feedback",
-      """
-      id:i hub:i hour:i at:i outcome:i platform:i handle:t registration:i public_id:t
-      installation:t notification:t new_handle:t
-      """, where: ofHub,
+      .feedback, where: ofHub,
       file: {
         // Numbered when the move ends.
         $0.constants = ["number": "0"]
@@ -303,8 +266,7 @@ extension MovedTable {
         $0.finish = { row, _, reading in reading.finishFeedback(&row) }
       }),
     MovedTable(
-      "statistic_count", "hub:i period:i at:i platform:i code:i total:i",
-      order: "hub:i period:i at:i platform:i code:i", where: ofHub,
+      .statisticCount, where: ofHub,
       database: {
         $0.from = """
           (SELECT hub, period, at, platform, code, CAST(SUM(total) AS BIGINT) AS total
@@ -312,9 +274,7 @@ extension MovedTable {
           """
         $0.constants = ["lane": "0"]
       }),
-    MovedTable(
-      "statistic_gauge", "hub:i period:i platform:i at:i total:i",
-      order: "hub:i period:i platform:i at:i", where: ofHub),
+    MovedTable(.statisticGauge, where: ofHub),
   ]
   private static var failure: MovedTable { outcomes[1] }
 }

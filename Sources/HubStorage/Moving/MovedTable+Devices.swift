@@ -13,7 +13,9 @@ extension MovedTable {
 
   static let installations = MovedTable(
     "installation",
-    "id:i hub:i public_id:t user_hash:i fingerprint:i document:b expires_at:i", where: ofHub,
+    MovedColumn.list(
+      "id:i hub:i public_id:t user_hash:i fingerprint:i document:b expires_at:i"),
+    order: MovedColumn.list("id:i"), where: ofHub,
     file: {
       // The moved document contains its templates.
       $0.finish = { row, session, _ in
@@ -32,7 +34,7 @@ extension MovedTable {
       $0.write = { session, rows in
         let columns = MovedColumn.list(
           "hub:i slot:i id:i public_id:t user_hash:i fingerprint:i document:b expires_at:i")
-        var form = Form<PostgresSession, PostgresSession>("installation", order: "", "TRUE")
+        var form = Form<PostgresSession, PostgresSession>("installation")
         form.tables = ["installation"]
         try form.insert(
           rows.map { row in
@@ -52,7 +54,8 @@ extension MovedTable {
     """
 
   static let registrations = MovedTable(
-    "registration", registrationColumns + " tags:b written:i", where: ofHub,
+    "registration", MovedColumn.list(registrationColumns + " tags:b written:i"),
+    order: MovedColumn.list("id:i"), where: ofHub,
     file: {
       readRegistrations(of: "registration", &$0)
       let finish = $0.finish
@@ -94,7 +97,8 @@ extension MovedTable {
   /// tags are those that a client has written; otherwise tags are derived from the installation.
   static let removed = MovedTable(
     "removed_registration",
-    registrationColumns + " removed_at:i outcome:i new_handle:t", where: ofHub,
+    MovedColumn.list(registrationColumns + " removed_at:i outcome:i new_handle:t"),
+    order: MovedColumn.list("id:i"), where: ofHub,
     file: {
       readRegistrations(of: "removed_registration", &$0)
       $0.write = { session, rows in
@@ -278,7 +282,7 @@ struct PostgresMovedDevices: PostgresSubject {
     _ rows: [MovedRow], into table: String, _ columns: String,
     _ change: (inout MovedRow) throws -> Void
   ) throws {
-    var form = MovedTable.Form<PostgresSession, PostgresSession>(table, order: "", "TRUE")
+    var form = MovedTable.Form<PostgresSession, PostgresSession>(table)
     form.written = ["tags": "?::text::text[]", "written": "?::text::xid8"]
     try form.insert(
       try rows.map { row in

@@ -106,23 +106,32 @@ struct MovedTable: Sendable {
   let file: Form<ReadSession, WriteSession>
   let database: Form<PostgresSession, PostgresSession>
 
-  /// - Parameters:
-  ///   - columns: See ``MovedColumn/list(_:)``.
-  ///   - order: The columns, or expressions, by which both engines read it in steps, with their
-  ///     kinds.
+  /// - Parameter order: The columns, or expressions, by which both engines read it in steps.
   init(
-    _ name: String, _ columns: String, order: String = "id:i", where condition: String = "TRUE",
+    _ name: String, _ columns: [MovedColumn], order: [MovedColumn],
+    where condition: String = "TRUE",
     file: (inout Form<ReadSession, WriteSession>) -> Void = { _ in },
     database: (inout Form<PostgresSession, PostgresSession>) -> Void = { _ in }
   ) {
     self.name = name
-    self.columns = MovedColumn.list(columns)
+    self.columns = columns
     var fileForm = Form<ReadSession, WriteSession>(name, order: order, condition)
     var databaseForm = Form<PostgresSession, PostgresSession>(name, order: order, condition)
     file(&fileForm)
     database(&databaseForm)
     self.file = fileForm
     self.database = databaseForm
+  }
+
+  /// As above, with the columns that both engines have, read in the order of the key.
+  init(
+    _ table: StoredTable, where condition: String = "TRUE",
+    file: (inout Form<ReadSession, WriteSession>) -> Void = { _ in },
+    database: (inout Form<PostgresSession, PostgresSession>) -> Void = { _ in }
+  ) {
+    self.init(
+      table.name, table.moved, order: table.keyColumns, where: condition, file: file,
+      database: database)
   }
 
   struct Form<Reader, Writer>: Sendable {
@@ -151,10 +160,10 @@ struct MovedTable: Sendable {
     /// Writes rows, where statements are not sufficient.
     var write: (@Sendable (Writer, [MovedRow]) throws -> Void)?
 
-    init(_ name: String, order: String, _ condition: String) {
+    init(_ name: String, order: [MovedColumn] = [], _ condition: String = "TRUE") {
       tables = [name]
       from = "\(name) AS t"
-      self.order = MovedColumn.list(order)
+      self.order = order
       self.condition = condition
     }
 

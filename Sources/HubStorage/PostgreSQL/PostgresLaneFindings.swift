@@ -12,13 +12,14 @@ struct PostgresLaneFindings: PostgresSubject {
   func tell(_ findings: Set<LaneFinding>, _ told: Set<LaneFinding>, as node: Int64) throws {
     for finding in told.subtracting(findings) {
       try execute(
-        "DELETE FROM lane_word WHERE node = ?1 AND hub = ?2 AND platform = ?3 AND kind = ?4", node,
+        "DELETE FROM lane_finding WHERE node = ?1 AND hub = ?2 AND platform = ?3 AND kind = ?4",
+        node,
         finding.lane.hub, finding.lane.platform.code, Int64(finding.kind.rawValue))
     }
     for finding in findings.subtracting(told) {
       try execute(
         """
-        INSERT INTO lane_word
+        INSERT INTO lane_finding
           (node, hub, platform, kind, credential, time, count, judged, reason)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
         ON CONFLICT (node, hub, platform, kind) DO UPDATE SET credential = excluded.credential,
@@ -35,7 +36,7 @@ struct PostgresLaneFindings: PostgresSubject {
   func takeBack(_ lanes: Set<LaneKey>) throws {
     for lane in lanes {
       try execute(
-        "DELETE FROM lane_word WHERE hub = ?1 AND platform = ?2 AND kind = ?3", lane.hub,
+        "DELETE FROM lane_finding WHERE hub = ?1 AND platform = ?2 AND kind = ?3", lane.hub,
         lane.platform.code, Int64(LaneFinding.Kind.refused.rawValue))
     }
   }
@@ -48,7 +49,7 @@ struct PostgresLaneFindings: PostgresSubject {
     let row = try connection.statement(
       """
       SELECT w.node, w.hub, w.platform, w.kind, w.credential, w.time, w.count, w.judged, w.reason
-      FROM lane_word w JOIN node n ON n.id = w.node
+      FROM lane_finding w JOIN node n ON n.id = w.node
       WHERE w.node = ?1 OR \(NodeTable.isAlive("n"))
       """, node)
     while try row.step() {

@@ -1,11 +1,12 @@
 import HubCore
 import SQLDatabase
 
-/// The tables of a PostgreSQL database. All times are milliseconds since 1970.
+/// The tables of a PostgreSQL database: those that both engines have (``StoredTable``), and its own.
+/// All times are milliseconds since 1970.
 ///
-/// Each area has its file. Until a version is released its tables are changed in place; afterwards
-/// a step never changes. A step declares the oldest version whose nodes may keep running beside it
-/// during a rolling update; `schema_step` tells that to nodes that know fewer steps.
+/// Until a version is released its tables are changed in place; afterwards a step never changes. A
+/// step declares the oldest version whose nodes may keep running beside it during a rolling update;
+/// `schema_step` tells that to nodes that know fewer steps.
 enum PostgresSchema {
   /// - Parameters:
   ///   - slots: The slots of a new database; later steps read them from `store_state`.
@@ -13,7 +14,8 @@ enum PostgresSchema {
   static func migrations(_ slots: DeviceSlots, sealing: any SecretSealing) -> [Migration] {
     [
       step(1) { connection in
-        for sql in state + directoryTables + sharedTables + deviceTables(slots) + workTables {
+        let shared = StoredTable.all.flatMap { $0.sql(connection.dialect) }
+        for sql in state + shared + nodeTables + deviceTables(slots) + workTables {
           try connection.execute(sql)
         }
         try makeState(connection, slots: slots, sealing: sealing)
@@ -35,6 +37,12 @@ enum PostgresSchema {
     """,
     // Marks of committed transactions, by which a lost reply is resolved; kept for a while.
     "CREATE TABLE commit_mark (mark BIGINT PRIMARY KEY, at BIGINT NOT NULL)",
+    // The steps that have been applied, each with the oldest version whose nodes may keep running.
+    "CREATE TABLE schema_step (version INT PRIMARY KEY, compatible_from INT NOT NULL)",
+    // One row; it rises when hubs, policies or credentials change, and only then.
+    "CREATE TABLE directory (version BIGINT NOT NULL)",
+    "INSERT INTO directory VALUES (1)",
+    "CREATE SEQUENCE feedback_id_seq",
   ]
 
   /// The key of the advisory lock held during schema changes; nodes that start at the same time
