@@ -369,7 +369,7 @@ struct PostgresNodeTests {
         try NotificationTable(session.connection).notificationNumber(
           NotificationID(rawValue: $0), hub: hub)
       }
-      _ = try PostgresErasure(session).erase(notifications: numbers)
+      _ = try NotificationTable(session.connection).erase(numbers)
       let devices = try PostgresTargets(session).installations(ofUser: "bob", hub: hub)
       _ = try PostgresErasure(session).erase(devices: devices, of: "bob", hub: hub)
       isErased.finish()

@@ -55,30 +55,6 @@ struct PostgresErasure: PostgresSubject {
     return (numbers.count, records)
   }
 
-  /// - Parameter notifications: The numbers of notifications.
-  func erase(notifications: [Int64]) throws -> UserErasure {
-    var erasure = UserErasure(installations: 0, schedules: 0, notifications: 0, deviceRecords: 0)
-    for number in notifications {
-      let found = try connection.rows("SELECT day, state FROM notification WHERE id = ?1", number) {
-        (day: $0.integer(0), isScheduled: $0.text(1) == NotificationState.scheduled.rawValue)
-      }
-      guard let (day, isScheduled) = found.first else { continue }
-      // The row of the work is deleted first: a node that is delivering it loses its lease. A node
-      // that is releasing it is waited for at the notification's row, and has created new work by
-      // then.
-      try execute("DELETE FROM work WHERE notification = ?1", number)
-      let count = try execute("DELETE FROM notification WHERE id = ?1", number)
-      for table in ["work", "notification_count", "notification_target", "retry", "kept_outcome"] {
-        try execute("DELETE FROM \(table) WHERE notification = ?1", number)
-      }
-      erasure.deviceRecords += try execute(
-        "DELETE FROM notification_failure WHERE day = ?2 AND notification = ?1", number, day)
-      guard count > 0 else { continue }
-      if isScheduled { erasure.schedules += 1 } else { erasure.notifications += 1 }
-    }
-    return erasure
-  }
-
   /// The numbers of notifications that can reach nobody but a user.
   /// - Parameter tags: Tags that only the user's devices have.
   private func notifications(

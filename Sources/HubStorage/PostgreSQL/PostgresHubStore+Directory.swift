@@ -11,6 +11,21 @@ extension PostgresHubStore: SubjectStore {
     try await read(call) { try body($0) }
   }
 
+  package func polling<Value: Sendable>(
+    _ call: String, _ body: @escaping @Sendable (any TargetReading) throws -> Value
+  ) async throws -> Value {
+    try await readFreely(call, as: .delivery()) { try body($0) }
+  }
+
+  package var ownRetries: String {
+    """
+    retry r
+      JOIN work w ON w.notification = r.notification AND w.part = r.part AND w.is_done = 0
+        AND w.owner = \(heartbeat.map { String($0.id) } ?? "NULL")
+      JOIN notification n ON n.id = r.notification AND n.ended_at IS NULL
+    """
+  }
+
   package func writing<Value: Sendable>(
     _ call: String, _ body: @escaping @Sendable (any SubjectWriting) throws -> Value
   ) async throws -> Value {

@@ -91,7 +91,7 @@ extension PostgresHubStore {
     var erasure = try await write { session in
       try session.lockHub(hub)
       try session.requireHub(hub)
-      return try PostgresErasure(session).erase(notifications: notifications)
+      return try NotificationTable(session.connection).erase(notifications)
     }
     (erasure.tags, erasure.templates) = (found.tags, found.templates)
     for start in stride(from: 0, to: devices.count, by: Self.erasureSlice) {

@@ -13,14 +13,6 @@ extension PostgresHubStore {
     }
   }
 
-  package func retry(
-    of id: NotificationID, hub: Hub.ID, registration: RegistrationID
-  ) async throws -> Checkpoint.Retry? {
-    try await read {
-      try OutcomeTable($0.connection).retry(of: id, hub: hub, registration: registration)
-    }
-  }
-
   package func clearOutcomes(before: Date, keeping maximum: Int) async throws -> Bool {
     try await clearing { try PostgresOutcomes($0).clearOutcomes(before: before, keeping: maximum) }
   }

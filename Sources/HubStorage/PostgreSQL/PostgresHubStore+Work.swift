@@ -11,13 +11,6 @@ extension PostgresHubStore {
 
   package var holdsLeases: Bool { heartbeat.map { $0.livingID != nil } ?? true }
 
-  package func unfinishedNotifications() async throws -> FoundNotifications {
-    try await read(as: .delivery()) { session in
-      try NotificationTable(session.connection).findNotifications(
-        where: "ended_at IS NULL AND state <> 'Scheduled'", nil, nil)
-    }
-  }
-
   package func claimWork(limit: Int) async throws -> FoundNotifications {
     // A node whose lease may have ended has no lease to claim under.
     guard let heartbeat, let node = heartbeat.livingID, limit > 0 else {
@@ -104,88 +97,6 @@ extension PostgresHubStore {
         WHERE n.ended_at IS NULL AND work.notification = n.id
           AND \(PostgresClaims.isForgotten("work", by: "?1", ids: "?2", parts: "?3"))
         """, node, ids, parts)
-    }
-  }
-
-  package func nextSchedule() async throws -> Date? {
-    try await read(as: .delivery()) { session in
-      try session.first("SELECT MIN(due_at) FROM notification WHERE state = 'Scheduled'")
-        .map(Date.init(milliseconds:))
-    }
-  }
-
-  package func directTargets(
-    of id: NotificationID, hub: Hub.ID, after: RegistrationID, limit: Int
-  ) async throws -> TargetPage {
-    try await read(as: .delivery()) { session in
-      guard limit > 0 else { return TargetPage() }
-      var page = try PostgresClaims(session).directTargets(
-        of: id, hub: hub, "t.number > ?3 ORDER BY t.number LIMIT ?4", after, Int64(limit) + 1)
-      if page.targets.count > limit {
-        page.targets.removeLast()
-        page.next = page.targets.last?.registration
-      }
-      return page
-    }
-  }
-
-  // MARK: Retries
-
-  package func dueRetries(
-    of lane: LaneKey, asOf now: Date, limit: Int
-  ) async throws -> [DueRetries] {
-    let node = heartbeat?.id
-    return try await readFreely(as: .delivery()) { session in
-      try PostgresClaims(session).retries(
-        """
-        r.hub = ?1 AND r.platform = ?2 AND r.due <= ?4 ORDER BY r.due LIMIT ?5
-        """, lane, node, now.milliseconds, Int64(max(0, limit)))
-    }
-  }
-
-  package func retries(
-    of lane: LaneKey, notification: NotificationID, part: Int, limit: Int
-  ) async throws -> [DueRetries] {
-    let node = heartbeat?.id
-    return try await readFreely(as: .delivery()) { session in
-      try session.requireHub(lane.hub)
-      return try PostgresClaims(session).retries(
-        """
-        r.hub = ?1 AND r.platform = ?2 AND n.hub = ?1 AND n.public_id = ?4 AND r.part = ?5
-        ORDER BY r.registration LIMIT ?6
-        """, lane, node, notification.rawValue, Int64(part), Int64(max(0, limit)))
-    }
-  }
-
-  package func nextRetry(of lane: LaneKey) async throws -> Date? {
-    let node = heartbeat?.id
-    return try await readFreely(as: .delivery()) { session in
-      try session.first(
-        """
-        SELECT r.due FROM \(PostgresClaims.ownRetries)
-        WHERE r.hub = ?1 AND r.platform = ?2 AND \(PostgresClaims.isOwn("?3"))
-        ORDER BY r.due LIMIT 1
-        """, lane.hub, lane.platform.code, node
-      ).map(Date.init(milliseconds:))
-    }
-  }
-
-  package func retryLanes() async throws -> [LaneKey: Date] {
-    let node = heartbeat?.id
-    return try await readFreely(as: .delivery()) { session in
-      let row = try session.connection.statement(
-        """
-        SELECT r.hub, r.platform, MIN(r.due) FROM \(PostgresClaims.ownRetries)
-        WHERE \(PostgresClaims.isOwn("?1")) GROUP BY r.hub, r.platform
-        """, node)
-      var lanes: [LaneKey: Date] = [:]
-      while try row.step() {
-        // A row with a platform unknown to this build must not keep the others from being
-        // delivered; it ends with its notification's delivery window.
-        guard let platform = try? PushPlatform(code: row.integer(1)) else { continue }
-        lanes[LaneKey(hub: row.integer(0), platform: platform)] = Date(milliseconds: row.integer(2))
-      }
-      return lanes
     }
   }
 

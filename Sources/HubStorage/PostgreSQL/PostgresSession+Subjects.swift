@@ -1,8 +1,12 @@
 import HubCore
 import SQLDatabase
 
-extension PostgresSession: SubjectReading, SubjectWriting {
+extension PostgresSession: TargetReading, SubjectWriting {
   var sql: any SQLConnection { connection }
+
+  func targets(_ numbers: [RegistrationID], hub: Hub.ID) throws -> TargetPage {
+    try PostgresTargets(self).page(of: numbers, hub: hub)
+  }
 
   func changeDirectory() throws {
     try execute("UPDATE directory SET version = version + 1")

@@ -1,10 +1,14 @@
 import HubCore
 import SQLDatabase
 
-extension ReadSession: SubjectReading {
+extension ReadSession: TargetReading {
   var sql: any SQLConnection { connection }
 
   func hasHub(_ hub: Hub.ID) throws -> Bool { try connection.hasHub(hub) }
+
+  func targets(_ numbers: [RegistrationID], hub: Hub.ID) throws -> TargetPage {
+    try TargetReader(self).page(of: numbers, isNative: nil)
+  }
 }
 
 extension WriteSession: SubjectWriting {

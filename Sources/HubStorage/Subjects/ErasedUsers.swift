@@ -25,7 +25,7 @@ struct ErasureWriter: WritingSubject {
   func erase(
     user: String, notifications: [Int64], hub: Hub.ID
   ) throws -> UserErasure {
-    var erasure = UserErasure(installations: 0, schedules: 0, notifications: 0, deviceRecords: 0)
+    var erasure = try NotificationTable(connection).erase(notifications)
     // Unused rows left by other work of this transaction are not this user's.
     try VocabularyWriter(session).clearUnused()
     for installation in try session.deviceKeys().installations(ofUser: user, hub: hub) {
@@ -44,24 +44,7 @@ struct ErasureWriter: WritingSubject {
       try InstallationWriter(session).deleteInstallation(installation.number)
     }
     (erasure.tags, erasure.templates) = try VocabularyWriter(session).clearUnused(isExact: true)
-    for number in notifications {
-      let isScheduled = try isScheduled(number)
-      erasure.deviceRecords += try execute(
-        "DELETE FROM notification_failure WHERE notification = ?1", number)
-      for table in ["notification_count", "notification_target", "retry"] {
-        try execute("DELETE FROM \(table) WHERE notification = ?1", number)
-      }
-      guard try execute("DELETE FROM notification WHERE id = ?1", number) > 0 else { continue }
-      if isScheduled { erasure.schedules += 1 } else { erasure.notifications += 1 }
-    }
     return erasure
-  }
-
-  private func isScheduled(_ notification: Int64) throws -> Bool {
-    let row = try connection.statement(
-      "SELECT 1 FROM notification WHERE id = ?1 AND state = ?2", notification,
-      NotificationState.scheduled.rawValue)
-    return try row.step()
   }
 
   /// Deletes failures of a device whose registration was deleted earlier.
@@ -71,6 +54,38 @@ struct ErasureWriter: WritingSubject {
       DELETE FROM notification_failure WHERE installation = ?1
         AND (SELECT hub FROM notification WHERE notification.id = notification) = ?2
       """, id, hub)
+  }
+}
+
+extension NotificationTable {
+  /// Deletes notifications that were for an erased user alone, each whole.
+  func erase(_ numbers: [Int64]) throws -> UserErasure {
+    var erasure = UserErasure(installations: 0, schedules: 0, notifications: 0, deviceRecords: 0)
+    let isDatabase = connection.dialect == .postgres
+    for number in numbers {
+      let found = try connection.rows(
+        "SELECT state, \(isDatabase ? "day" : "0") FROM notification WHERE id = ?1", number
+      ) { (state: $0.text(0), day: $0.integer(1)) }
+      guard let (state, day) = found.first else { continue }
+      // The rows of the work are deleted first: a node that is delivering it loses its lease. A node
+      // that is releasing it is waited for at the notification's row, and has created new work by
+      // then.
+      if isDatabase { try connection.change("DELETE FROM work WHERE notification = ?1", number) }
+      let count = try connection.change("DELETE FROM notification WHERE id = ?1", number)
+      for table in ["notification_target", "retry"] + connection.dialect.notificationParts {
+        try connection.change("DELETE FROM \(table) WHERE notification = ?1", number)
+      }
+      erasure.deviceRecords += try connection.change(
+        "DELETE FROM notification_failure WHERE notification = ?1"
+          + (isDatabase ? " AND day = \(day)" : ""), number)
+      guard count > 0 else { continue }
+      if state == NotificationState.scheduled.rawValue {
+        erasure.schedules += 1
+      } else {
+        erasure.notifications += 1
+      }
+    }
+    return erasure
   }
 }
 

@@ -354,7 +354,7 @@ extension Dialect {
   }
 
   /// The tables that have few rows for each notification.
-  fileprivate var notificationParts: [String] {
+  var notificationParts: [String] {
     ["notification_count"] + (self == .postgres ? ["work", "kept_outcome"] : [])
   }
 }

@@ -15,14 +15,6 @@ extension SQLiteHubStore {
     }
   }
 
-  package func retry(
-    of id: NotificationID, hub: Hub.ID, registration: RegistrationID
-  ) async throws -> Checkpoint.Retry? {
-    try await read {
-      try OutcomeTable($0.connection).retry(of: id, hub: hub, registration: registration)
-    }
-  }
-
   package func clearOutcomes(before: Date, keeping maximum: Int) async throws -> Bool {
     try await write { try OutcomeWriter($0).clearOutcomes(before: before, keeping: maximum) }
   }
@@ -267,34 +259,5 @@ extension KeptOutcome {
       registrationID: row.integer(10) != 0
         ? nil : row.optionalText(11) ?? coding.id(of: failure.registration, hub: hub),
       installationID: row.optionalText(8))
-  }
-}
-
-/// Outcomes that are still open.
-struct OutcomeTable {
-  let connection: any SQLConnection
-
-  init(_ connection: any SQLConnection) { self.connection = connection }
-
-  /// See ``OutcomeStore/retry(of:hub:registration:)``.
-  func retry(
-    of id: NotificationID, hub: Hub.ID, registration: RegistrationID
-  ) throws -> Checkpoint.Retry? {
-    guard let notification = try NotificationTable(connection).notificationNumber(id, hub: hub)
-    else { return nil }
-    let row = try connection.statement(
-      """
-      SELECT attempts, due, outcome, status, reason, platform FROM retry
-      WHERE notification = ?1 AND registration = ?2
-      """, notification, registration)
-    guard try row.step() else { return nil }
-    return Checkpoint.Retry(
-      registration: registration, platform: try PushPlatform(code: row.integer(5)),
-      attempts: Int(clamping: row.integer(0)), due: Date(milliseconds: row.integer(1)),
-      answer: row.optionalInteger(2).map { code in
-        Checkpoint.Answer(
-          outcome: NotificationOutcome(code: code), status: UInt16(clamping: row.integer(3)),
-          reason: row.optionalText(4))
-      })
   }
 }

@@ -9,6 +9,13 @@ package protocol SubjectReading: AnyObject {
   func hasHub(_ hub: Hub.ID) throws -> Bool
 }
 
+/// As ``SubjectReading``, for a session that finds the devices of numbers, too.
+package protocol TargetReading: SubjectReading {
+  /// The registrations with these numbers, as far as they exist.
+  /// - Parameter numbers: In rising order.
+  func targets(_ numbers: [RegistrationID], hub: Hub.ID) throws -> TargetPage
+}
+
 /// As ``SubjectReading``, for a writing session.
 package protocol SubjectWriting: SubjectReading {
   /// - Throws: ``StoreError/noHub`` when there is no such hub.
@@ -33,6 +40,13 @@ package protocol SubjectStore: Sendable {
   func reading<Value: Sendable>(
     _ call: String, _ body: @escaping @Sendable (any SubjectReading) throws -> Value
   ) async throws -> Value
+  /// Runs `body` for delivery, which looks often. Statements may see different states.
+  func polling<Value: Sendable>(
+    _ call: String, _ body: @escaping @Sendable (any TargetReading) throws -> Value
+  ) async throws -> Value
+  /// SQL for the retries of unfinished work that this process owns, as `r`, with their
+  /// notifications, as `n`; it goes on with a condition.
+  var ownRetries: String { get }
   /// Runs `body` in a transaction; returns once it is durable.
   func writing<Value: Sendable>(
     _ call: String, _ body: @escaping @Sendable (any SubjectWriting) throws -> Value

@@ -7,13 +7,6 @@ import SQLDatabase
 extension SQLiteHubStore {
   package var isShared: Bool { false }
 
-  package func unfinishedNotifications() async throws -> FoundNotifications {
-    try await read(as: .delivery()) { session in
-      try NotificationTable(session.connection).findNotifications(
-        where: "ended_at IS NULL AND state <> 'Scheduled'", nil, nil)
-    }
-  }
-
   package func claimWork(limit: Int) async throws -> FoundNotifications {
     try await unfinishedNotifications()
   }
@@ -44,41 +37,6 @@ extension SQLiteHubStore {
     try await write(as: checkpoint.label) { try CheckpointWriter($0).apply(checkpoint) }
   }
 
-  package func directTargets(
-    of id: NotificationID, hub: Hub.ID, after: RegistrationID, limit: Int
-  ) async throws -> TargetPage {
-    try await read(as: .delivery()) { session in
-      guard let direct = try RetryReader(session).directSend(id, hub: hub), limit > 0 else {
-        return TargetPage()
-      }
-      let row = try session.connection.statement(
-        """
-        SELECT number, handle, is_duplicate FROM notification_target
-        WHERE notification = ?1 AND number > ?2 ORDER BY number LIMIT ?3
-        """, direct.number, after, Int64(limit) + 1)
-      var page = TargetPage()
-      while try row.step() {
-        if page.targets.count == limit {
-          page.next = page.targets.last?.registration
-          break
-        }
-        page.append(row, platform: direct.platform)
-      }
-      return page
-    }
-  }
-
-  // MARK: Schedules
-
-  package func nextSchedule() async throws -> Date? {
-    try await read(as: .delivery()) { session in
-      let row = try session.connection.statement(
-        "SELECT MIN(due_at) FROM notification WHERE state = 'Scheduled'")
-      guard try row.step(), let due = row.optionalInteger(0) else { return nil }
-      return Date(milliseconds: due)
-    }
-  }
-
   package func releaseSchedules(asOf now: Date, limit: Int) async throws -> FoundNotifications {
     try await write(as: .delivery(rows: limit)) { session in
       let due = try session.connection.numbers(
@@ -103,75 +61,6 @@ extension SQLiteHubStore {
     }
   }
 
-  // MARK: Retries
-
-  package func dueRetries(
-    of lane: LaneKey, asOf now: Date, limit: Int
-  ) async throws -> [DueRetries] {
-    try await read(as: .delivery()) { session in
-      let row = try session.connection.statement(
-        """
-        SELECT notification, registration, attempts, public_id, retry.hub, is_direct
-        FROM retry JOIN notification ON notification.id = retry.notification
-        WHERE retry.hub = ?3 AND platform = ?4 AND due <= ?1 AND ended_at IS NULL
-        ORDER BY due LIMIT ?2
-        """, now.milliseconds, Int64(max(0, limit)), lane.hub, lane.platform.code)
-      return try RetryReader(session).targets(of: try RetryReader(session).groups(row))
-    }
-  }
-
-  package func retries(
-    of lane: LaneKey, notification: NotificationID, part: Int, limit: Int
-  ) async throws -> [DueRetries] {
-    try await read(as: .delivery()) { session in
-      guard try session.hasHub(lane.hub) else { throw StoreError.noHub }
-      guard
-        let number = try NotificationTable(session.connection).notificationNumber(
-          notification, hub: lane.hub)
-      else { return [] }
-      let row = try session.connection.statement(
-        """
-        SELECT notification, registration, attempts, public_id, retry.hub, is_direct
-        FROM retry JOIN notification ON notification.id = retry.notification
-        WHERE notification = ?1 AND retry.hub = ?3 AND platform = ?4 AND ended_at IS NULL
-        ORDER BY registration LIMIT ?2
-        """, number, Int64(max(0, limit)), lane.hub, lane.platform.code)
-      return try RetryReader(session).targets(of: try RetryReader(session).groups(row))
-    }
-  }
-
-  package func nextRetry(of lane: LaneKey) async throws -> Date? {
-    try await read(as: .delivery()) { session in
-      let row = try session.connection.statement(
-        """
-        SELECT due FROM retry JOIN notification ON notification.id = retry.notification
-        WHERE retry.hub = ?1 AND platform = ?2 AND ended_at IS NULL ORDER BY due LIMIT 1
-        """, lane.hub, lane.platform.code)
-      guard try row.step(), let due = row.optionalInteger(0) else { return nil }
-      return Date(milliseconds: due)
-    }
-  }
-
-  package func retryLanes() async throws -> [LaneKey: Date] {
-    try await read(as: .delivery()) { session in
-      let row = try session.connection.statement(
-        """
-        SELECT retry.hub, platform, MIN(due) FROM retry
-          JOIN notification ON notification.id = retry.notification
-        WHERE ended_at IS NULL GROUP BY retry.hub, platform
-        """)
-      var lanes: [LaneKey: Date] = [:]
-      while try row.step() {
-        // A row with a platform unknown to this build must not keep the others from being
-        // delivered; it ends with its notification's delivery window.
-        guard let platform = try? PushPlatform(code: row.integer(1)) else { continue }
-        let lane = LaneKey(hub: row.integer(0), platform: platform)
-        lanes[lane] = Date(milliseconds: row.integer(2))
-      }
-      return lanes
-    }
-  }
-
   package func waitingRetries(
     _ id: NotificationID, part: Int?, hub: Hub.ID
   ) async throws -> Int {
@@ -181,6 +70,23 @@ extension SQLiteHubStore {
       let row = try session.connection.statement(
         "SELECT COUNT(*) FROM retry WHERE notification = ?1", number)
       return try row.step() ? Int(row.integer(0)) : 0
+    }
+  }
+}
+
+extension SubjectStore {
+  package func unfinishedNotifications() async throws -> FoundNotifications {
+    try await polling(#function) { session in
+      try NotificationTable(session.sql).findNotifications(
+        where: "ended_at IS NULL AND state <> 'Scheduled'", nil, nil)
+    }
+  }
+
+  package func nextSchedule() async throws -> Date? {
+    try await polling(#function) { session in
+      let row = try session.sql.statement(
+        "SELECT MIN(due_at) FROM notification WHERE state = 'Scheduled'")
+      return try row.step() ? row.optionalInteger(0).map(Date.init(milliseconds:)) : nil
     }
   }
 }
@@ -314,89 +220,5 @@ struct CheckpointWriter: WritingSubject {
           retry.platform.code)
       }
     }
-  }
-}
-
-/// Targets of retries and of direct sends.
-struct RetryReader: ReadingSubject {
-  let session: ReadSession
-
-  init(_ session: ReadSession) { self.session = session }
-
-  /// Retries of one notification, by its number.
-  fileprivate struct Group {
-    let id: NotificationID
-    let hub: Hub.ID
-    let isDirect: Bool
-    var attempts: [RegistrationID: Int] = [:]
-  }
-
-  fileprivate func groups(_ row: borrowing Statement) throws -> [Int64: Group] {
-    var groups: [Int64: Group] = [:]
-    while try row.step() {
-      let number = row.integer(0)
-      var group =
-        groups[number]
-        ?? Group(
-          id: NotificationID(rawValue: row.text(3)), hub: row.integer(4),
-          isDirect: row.integer(5) != 0)
-      group.attempts[row.integer(1)] = Int(row.integer(2))
-      groups[number] = group
-    }
-    return groups
-  }
-
-  fileprivate func targets(of groups: [Int64: Group]) throws -> [DueRetries] {
-    try groups.sorted { $0.key < $1.key }.map { _, group in
-      let numbers = group.attempts.keys.sorted()
-      let page =
-        group.isDirect
-        ? try directTargets(of: group.id, hub: group.hub, numbers: numbers)
-        : try TargetReader(session).page(of: numbers, isNative: nil)
-      let live = Set(page.targets.map(\.registration) + page.unreadable.map(\.registration))
-      return DueRetries(
-        notification: group.id, hub: group.hub, page: page, attempts: group.attempts,
-        gone: group.attempts.keys.filter { !live.contains($0) }.sorted())
-    }
-  }
-
-  /// Targets of a direct send by their numbers, in rising order.
-  func directTargets(of id: NotificationID, hub: Hub.ID, numbers: [Int64]) throws -> TargetPage {
-    var page = TargetPage()
-    guard let direct = try directSend(id, hub: hub) else { return page }
-    let row = try connection.statement(
-      """
-      SELECT number, handle, is_duplicate FROM notification_target
-      WHERE notification = ?1 AND number = ?2
-      """)
-    for number in numbers {
-      try row.bind(direct.number, at: 1)
-      try row.bind(number, at: 2)
-      if try row.step() { page.append(row, platform: direct.platform) }
-      row.reset()
-    }
-    return page
-  }
-
-  fileprivate func directSend(
-    _ id: NotificationID, hub: Hub.ID
-  ) throws -> (number: Int64, platform: PushPlatform)? {
-    let row = try connection.statement(
-      "SELECT id, format FROM notification WHERE hub = ?1 AND public_id = ?2 AND is_direct = 1",
-      hub, id.rawValue)
-    guard try row.step() else { return nil }
-    return (row.integer(0), try PushPlatform(code: row.integer(1)))
-  }
-}
-
-extension TargetPage {
-  /// - Parameter row: `number`, `handle`, `is_duplicate`.
-  mutating func append(_ row: borrowing Statement, platform: PushPlatform) {
-    let start = handles.count
-    row.withBytes(1) { handles.append(contentsOf: $0) }
-    targets.append(
-      Target(
-        registration: row.integer(0), handle: start..<handles.count, platform: platform,
-        template: -1, variables: -1, confirmedAt: 0, isDuplicate: row.integer(2) != 0))
   }
 }
