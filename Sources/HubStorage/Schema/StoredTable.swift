@@ -5,7 +5,7 @@ import SQLDatabase
 ///
 /// Tables that the engines do not share are in ``Schema`` and `PostgresSchema`.
 struct StoredTable: Sendable {
-  /// What makes a row unique.
+  /// The identity of a row.
   enum Key: Sendable {
     /// A column `id`, which numbers the rows.
     case number

@@ -45,7 +45,7 @@ package protocol SubjectStore: Sendable {
     _ call: String, _ body: @escaping @Sendable (any TargetReading) throws -> Value
   ) async throws -> Value
   /// SQL for the retries of unfinished work that this process owns, as `r`, with their
-  /// notifications, as `n`; it goes on with a condition.
+  /// notifications, as `n`; a condition may follow.
   var ownRetries: String { get }
   /// Runs `body` in a transaction; returns once it is durable.
   func writing<Value: Sendable>(

@@ -13,7 +13,7 @@ import Testing
   "What nodes of one hub tell each other",
   .enabled(if: PostgresStores.areInstalled, "PostgreSQL's server is not installed"),
   .timeLimit(.minutes(5)))
-struct PostgresWordTests {
+struct PostgresLaneFindingTests {
   private static let now = Date(timeIntervalSince1970: 1_893_456_000)
   private static let lane = LaneKey(hub: 1, platform: .apns)
 
@@ -156,7 +156,7 @@ struct PostgresWordTests {
 
     func send(_ tag: Int?, through node: Node) async throws -> NotificationRecord {
       let record = NotificationRecord(
-        id: NotificationID(at: clock.now, random: .system), hub: PostgresWordTests.lane.hub,
+        id: NotificationID(at: clock.now, random: .system), hub: PostgresLaneFindingTests.lane.hub,
         request: NotificationRequest(
           format: .native(.apns), body: Array(#"{"aps":{}}"#.utf8),
           expression: tag.map { .tag(Tag(rawValue: "n\($0)")) }),
