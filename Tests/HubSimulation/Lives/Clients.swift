@@ -116,8 +116,8 @@ extension Life {
 
   /// A try of a line has ended without an answer, and may still be done.
   private func doubt(_ line: Plan.Line) {
-    guard line.act == .credential else { return }
-    observations.credentialsSettleAt = world.seconds + Acknowledged<Int>.straggling
+    let end = world.seconds + Acknowledged<Int>.straggling
+    observations.doubtChange(of: changedLanes(line), until: end)
   }
 
   /// Begins what a line says.
@@ -143,16 +143,26 @@ extension Life {
     case .createHub, .deleteHub: await changeHub(line, since: began)
     case .erase:
       let (hub, user) = (line[0], line[1])
+      let removal = observations.erasures.begin(hub)
       let reply = await insist(line) { service in
         _ = try await service.eraseUser(
           hub: service.hub(named: Names.hub(hub)), userID: Names.user(user))
       }
+      observations.erasures.end(removal, at: lastMoment(of: reply))
       if case .refused = reply { return }
-      observations.erasures[hub] = world.seconds
       ledger.remove(
         user: user, hub: hub, since: began, at: world.seconds, isCertain: reply.isValue)
     case .look: await look(line)
     default: break
+    }
+  }
+
+  /// Until when what was asked for may be done; `nil` when it will not be.
+  private func lastMoment<Value>(of reply: Reply<Value>) -> Double? {
+    switch reply {
+    case .value: world.seconds
+    case .refused: nil
+    case .nothing: world.seconds + Acknowledged<Int>.straggling
     }
   }
 
@@ -249,7 +259,7 @@ extension Life {
   ///   - what: The line that says what is sent: its number is in the message, and is the key.
   ///   - line: That which sends it, another one for a repeat.
   private func send(_ what: Plan.Line, _ line: Plan.Line) async {
-    let hub = what[0]
+    let (hub, began) = (what[0], world.seconds)
     let hasKey = what.act != .send || what[3] == 0
     guard hasKey || line.id == what.id else { return }
     var headers: [(name: String, value: String)] = []
@@ -306,15 +316,14 @@ extension Life {
       return
     }
     note("\(line.id) is accepted as \(id.rawValue)")
-    var send = ledger.sends[what.id] ?? .init(hub: hub)
+    var send = ledger.sends[what.id] ?? .init(hub: hub, since: began)
     if !send.ids.contains(id) {
       send.ids.append(id)
       send.answeredAt = world.seconds
     }
     ledger.sends[what.id] = send
-    if hasKey, !mayBeErased(what.id), !observations.deletedHubs.contains(hub),
-      !observations.hasSkippedDays,
-      !observations.hasGoneBack
+    if hasKey, !mayBeErased(what.id, since: send.since), !observations.hasSkippedDays,
+      !observations.deletions.mayBeDone(hub, since: send.since)
     {
       expect(
         .oneNotification, send.ids.count == 1 || send.isDoubtful,
@@ -323,10 +332,10 @@ extension Life {
   }
 
   /// Notifications for an erased user alone are deleted with their keys; those for everyone are not.
-  func mayBeErased(_ line: Int) -> Bool {
+  func mayBeErased(_ line: Int, since moment: Double) -> Bool {
     guard let what = lines[line] else { return false }
     let isForAll = [.send, .schedule].contains(what.act) && Names.expression(what[2]) == nil
-    return observations.erasedHubs.contains(what[0]) && !isForAll
+    return !isForAll && observations.erasures.mayBeDone(what[0], since: moment)
   }
 
   /// The kind of message, by its number in a plan; `nil` fills in templates.
@@ -391,21 +400,34 @@ extension Life {
 
   // MARK: Hubs
 
+  /// The lanes whose credentials a line changes.
+  private func changedLanes(_ line: Plan.Line) -> [Lane] {
+    switch line.act {
+    case .credential:
+      [Lane(hub: line[0], service: LifeServices.service(Names.platforms[line[1]]))]
+    case .createHub, .deleteHub: lanes(of: line[0])
+    default: []
+    }
+  }
+
+  func lanes(of hub: Int) -> [Lane] { pushServices.map { Lane(hub: hub, service: $0) } }
+
   private func changeCredential(_ line: Plan.Line) async {
     let (hub, name) = (line[0], Names.hub(line[0]))
     let (platform, state) = (Names.platforms[line[1]], line[2])
     // The last word is the one that sets it right when all is healed, not that of a client who has been
     // trying since before, nor of a try whose answer was lost.
+    let service = LifeServices.service(platform)
+    let lane = Lane(hub: hub, service: service)
     while line.id < 0, !world.isClosing,
-      observations.isTurning || world.seconds < observations.credentialsSettleAt
+      observations.hasChanged([lane], since: world.seconds)
     {
       await world.wait(1)
     }
-    let isAlone = !observations.isTurning
-    observations.beginTurn()
-    defer { observations.endTurn(at: world.seconds) }
-    let turn = observations.turns
-    let service = LifeServices.service(platform)
+    let isAlone = observations.changes(of: lane).underWay == 0
+    observations.beginChange(of: [lane])
+    defer { observations.endChange(of: [lane], at: world.seconds) }
+    let number = observations.changes(of: lane).begun
     observations.righted[service] = nil
     let reply = await insist(line, tries: healedAt != nil ? 60 : 6) { [world] service in
       if state == 2 {
@@ -419,19 +441,20 @@ extension Life {
     }
     observations.righted[service] = nil
     // Of two at a time either may be the last, whichever is answered last.
-    guard isAlone, observations.turns == turn else { return }
+    guard isAlone, observations.changes(of: lane).begun == number else { return }
     // Which hub a refused request is of does not show.
     guard case .value(let place) = reply, state == 0 || state == 3, plan[.hubs] == 1,
-      world.seconds >= observations.credentialsSettleAt
+      world.seconds >= observations.changes(of: lane).settledAt
     else { return }
     observations.righted[service] = (world.seconds, place)
   }
 
   private func changeHub(_ line: Plan.Line, since began: Double) async {
     let (name, isMade) = (Names.hub(line[0]), line.act == .createHub)
-    if !isMade { observations.deletions[line[0], default: 0] += 1 }
-    observations.beginTurn()
-    defer { observations.endTurn(at: world.seconds) }
+    let removal = isMade ? nil : observations.deletions.begin(line[0])
+    let lanes = changedLanes(line)
+    observations.beginChange(of: lanes)
+    defer { observations.endChange(of: lanes, at: world.seconds) }
     let reply = await insist(line) { service in
       if isMade {
         _ = try await service.createHub(named: name)
@@ -439,10 +462,8 @@ extension Life {
         try await service.deleteHub(named: name)
       }
     }
-    if case .refused = reply {
-      if !isMade { observations.deletions[line[0], default: 0] -= 1 }
-      return
-    }
+    if let removal { observations.deletions.end(removal, at: lastMoment(of: reply)) }
+    if case .refused = reply { return }
     ledger.hubs[line[0], default: Acknowledged(false)]
       .note(isMade, since: began, at: world.seconds, isCertain: reply.isValue)
     if !isMade {

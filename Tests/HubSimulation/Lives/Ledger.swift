@@ -30,6 +30,8 @@ struct Ledger {
   /// A send that was answered.
   struct Send {
     let hub: Int
+    /// When its client has first asked for it, in seconds.
+    let since: Double
     var ids: [NotificationID] = []
     /// When it was told the last of its ids.
     var answeredAt = Double.infinity

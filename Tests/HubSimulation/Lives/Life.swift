@@ -204,7 +204,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
       processes.append(process)
     }
     note("begins", at: place)
-    if observations.stepped.contains(-1) { observations.hadWrongDatabase.insert(place) }
+    if isDatabaseWrong { observations.hadWrongDatabase.insert(place) }
     process.start()
   }
 
@@ -387,9 +387,14 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
     observations.isDisturbed = true
     process.disturbedAt = max(process.disturbedAt, world.seconds + seconds)
     // It may be another node when it is back, and then asks the database for the time.
-    if observations.stepped.contains(-1), seconds > 5 {
+    if isDatabaseWrong, seconds > 5 {
       observations.hadWrongDatabase.insert(process.place)
     }
+  }
+
+  /// The database's time of day is not the true one, and who asks it for the time believes it.
+  private var isDatabaseWrong: Bool {
+    abs(databaseClock.date.timeIntervalSince(world.date)) >= 30
   }
 
   /// A standby that has not received the last commits takes over.
@@ -407,7 +412,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
     // No node tells of a step again when the commit in which one did is lost.
     if database.state.clockSteps != steps { observations.hasUnseenStep = true }
     // A node that the database has forgotten is another one, and asks it for the time.
-    guard observations.stepped.contains(-1) else { return }
+    guard isDatabaseWrong else { return }
     for process in processes where !database.state.isAlive(process.store.nodeID) {
       observations.hadWrongDatabase.insert(process.place)
     }
@@ -419,7 +424,8 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
     guard let copy = copies[line.id], !held.values.contains(where: { $0.act == .restore }) else {
       return false
     }
-    observations.beginTurn()
+    let lanes = (0..<plan[.hubs]).flatMap(lanes(of:))
+    observations.beginChange(of: lanes)
     strikeAll(.restore, for: seconds)
     for process in processes {
       if held[process.machine]?.act == .suspend { clocks[process.machine].wake() }
@@ -430,7 +436,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
     world.after(seconds, at: World.clients) { [unowned self] in
       note("the database is what it was at \(moment(copy.seconds))")
       database.restore(copy.state, isElsewhere: line[2] == 1)
-      if line[2] == 1 { observations.hasMoved = true }
+      if line[2] == 1 { observations.movedAt = world.seconds }
       // Nobody has copies of what is lost.
       copies = copies.filter { $0.value.seconds <= copy.seconds }
       firstCommit = database.state.commit
@@ -440,7 +446,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
       let ids = Set(database.state.registrations.map { $0.id(database.coding) })
       ledger.registrations = ledger.registrations.filter { ids.contains($0.value.id) }
       observations.restore(database.state, isSet: steppedAt >= copy.seconds)
-      observations.endTurn(at: world.seconds)
+      observations.endChange(of: lanes, at: world.seconds)
       for machine in clocks.indices { release(machine, from: .restore) }
     }
     return true

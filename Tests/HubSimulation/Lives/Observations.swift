@@ -30,6 +30,40 @@ struct Observations {
     var gaveUpAt = 0.0
   }
 
+  /// The changes of a lane's credential.
+  struct Changes {
+    fileprivate(set) var underWay = 0
+    /// Number of those that were begun.
+    fileprivate(set) var begun = 0
+    fileprivate var lastAt = -Double.infinity
+    /// Until then one whose answer was lost may still be made.
+    fileprivate(set) var settledAt = -Double.infinity
+
+    func mayBeDone(since moment: Double) -> Bool {
+      underWay > 0 || max(lastAt, settledAt) >= moment
+    }
+  }
+
+  /// Tries to remove something of hubs, without those that were surely refused.
+  struct Removals {
+    private var tries: [(hub: Int, end: Double)] = []
+
+    /// - Returns: The number of a try, which is under way from now on.
+    mutating func begin(_ hub: Int) -> Int {
+      tries.append((hub, .infinity))
+      return tries.count - 1
+    }
+
+    /// - Parameter end: Until when it may be done; `nil` for one that was refused.
+    mutating func end(_ number: Int, at end: Double?) { tries[number].end = end ?? -.infinity }
+
+    /// Whether one may have been done since a moment.
+    /// - Parameter hub: `nil` for any.
+    func mayBeDone(_ hub: Int? = nil, since moment: Double = 0) -> Bool {
+      tries.contains { $0.end >= moment && (hub == nil || $0.hub == hub) }
+    }
+  }
+
   struct Member: Hashable {
     let handle: String
     let etag: Int64
@@ -50,17 +84,16 @@ struct Observations {
   /// The pushes to a handle for a line of the plan, with the number of each.
   var pushes: [PushKey: [String: Int]] = [:]
   var pushKeys: [String: PushKey] = [:]
-  /// Number of pushes of each line whose answer was, or may have been, lost.
-  var unheard: [Int: Int] = [:]
+  /// Number of pushes of a line to a handle whose answer was, or may have been, lost.
+  var unheard: [PushKey: Int] = [:]
   /// Lines that were aborted while there was something to send, and those of them that were sent on.
   var openAborts: Set<Int> = []
   var lateAborts: Set<Int> = []
   /// Parts that no process works on, and since when.
   var idle: [String: Double] = [:]
-  /// Hubs of which somebody has tried to erase a user.
-  var erasedHubs: Set<Int> { Set(erasures.keys) }
-  /// When somebody last tried that, in seconds.
-  var erasures: [Int: Double] = [:]
+  /// Hubs that somebody has tried to delete, and those of which somebody has tried to erase a user.
+  var deletions = Removals()
+  var erasures = Removals()
   /// Something has gone wrong in this life.
   var isDisturbed = false
   /// When the database last lost commits that nodes knew of, in seconds.
@@ -78,19 +111,12 @@ struct Observations {
   /// The database's clock was set while no node lived to see it, which counts as time that passed
   /// (docs/reliability.md).
   var hasUnseenStep = false
-  /// Hubs that somebody has tried to delete.
-  var deletedHubs: Set<Int> { Set(deletions.filter { $0.value > 0 }.keys) }
-  /// Tries to delete each hub, without those that were surely refused.
-  var deletions: [Int: Int] = [:]
   /// Machines whose time of day was set by a minute or more; -1 is the database's.
   var stepped: Set<Int> = []
   /// Processes that have begun when the database's time of day was wrong, and know no other.
   var hadWrongDatabase: Set<ProcessID> = []
-  /// When a hub's credentials have last changed, or a hub came or went.
-  private var turnedAt = -Double.infinity
-  private var turnsUnderWay = 0
-  /// Number of changes of credentials and hubs that were begun.
-  private(set) var turns = 0
+  /// The changes of credentials, by the lanes that use them. A hub that comes or goes changes all of its.
+  private var credentials: [Lane: Changes] = [:]
   var pace = PaceRecords()
   var answers = Answers()
   var handleWords: [Lane: [ProcessID: HandleWords]] = [:]
@@ -100,8 +126,8 @@ struct Observations {
   var troubles: [SimulatedService: Double] = [:]
   /// The last commit whose registrations were looked at for ``Life/widenAudiences(_:)``.
   var widenedAt: Int64 = 0
-  /// The database stands on another server, where commits have other numbers.
-  var hasMoved = false
+  /// When the database last came to another server, where commits have other numbers.
+  var movedAt = -Double.infinity
   /// Number of notifications accepted, including those that the database has lost.
   var accepted = 0
   /// Number of consecutive checks at which a process held more than there is to do.
@@ -109,27 +135,36 @@ struct Observations {
   /// When, and by which process, the only hub's credential for a service was last set right; none
   /// once somebody begins to change it.
   var righted: [SimulatedService: (at: Double, by: ProcessID)] = [:]
-  /// Until then a change of a credential whose answer was lost may still be made.
-  var credentialsSettleAt = -Double.infinity
   /// Since when nothing has been asked for and nothing is to be delivered, in seconds.
   var quietSince: Double?
   /// Push services that have called living handles dead.
   var slandered: Set<SimulatedService> = []
 
-  /// A client begins to change a credential or a hub.
-  mutating func beginTurn() {
-    turnsUnderWay += 1
-    turns += 1
+  /// Somebody begins to change the credentials of these lanes.
+  mutating func beginChange(of lanes: [Lane]) {
+    for lane in lanes {
+      credentials[lane, default: Changes()].underWay += 1
+      credentials[lane]?.begun += 1
+    }
   }
 
-  mutating func endTurn(at seconds: Double) {
-    turnsUnderWay -= 1
-    turnedAt = seconds
+  mutating func endChange(of lanes: [Lane], at seconds: Double) {
+    for lane in lanes {
+      credentials[lane]?.underWay -= 1
+      credentials[lane]?.lastAt = seconds
+    }
   }
 
-  var isTurning: Bool { turnsUnderWay > 0 }
+  /// A try to change these has had no answer, and may still be done.
+  mutating func doubtChange(of lanes: [Lane], until end: Double) {
+    for lane in lanes { credentials[lane]?.settledAt = end }
+  }
 
-  func hasTurned(since moment: Double) -> Bool { isTurning || turnedAt >= moment }
+  func changes(of lane: Lane) -> Changes { credentials[lane] ?? Changes() }
+
+  func hasChanged(_ lanes: [Lane], since moment: Double) -> Bool {
+    lanes.contains { credentials[$0]?.mayBeDone(since: moment) ?? false }
+  }
 
   /// Somebody sets the database's clock.
   /// - Parameter knowing: The nodes that know what time it was.

@@ -103,7 +103,8 @@ extension Life {
     // After a move to another server a handle that came to be shared meanwhile counts as shared before:
     // its first device is in the part of those as well as in its own.
     expect(
-      .bounded, rows <= meant || observations.hasGoneBack || observations.hasMoved,
+      .bounded,
+      rows <= meant || seen.since <= max(observations.wentBackAt ?? 0, observations.movedAt),
       "\(seen.line) has \(Texts.count(rows, "outcome or retry", "outcomes and retries")) for "
         + Texts.count(meant, "device") + ": "
         + row.parts.map { part in
@@ -117,7 +118,7 @@ extension Life {
         let age = world.seconds - since
         // With less left than the least pause, of which a quarter is spread, there is no other try.
         expect(
-          .fullWindow, age >= Double(plan[.window]) - (hasQuota ? 75 : 15),
+          .fullWindow, age >= Double(plan[.window]) - (mayHaveQuota(row) ? 75 : 15),
           "\(seen.line) is given up \(Int(age)) s after its acceptance; its time is "
             + "\(plan[.window]) s")
       }

@@ -16,7 +16,7 @@ extension Life {
   private func judgeSends(_ state: SimulatedDatabase.State) {
     for line in ledger.sends.keys.sorted() {
       guard let send = ledger.sends[line], !send.isDoubtful,
-        !observations.deletedHubs.contains(send.hub)
+        !observations.deletions.mayBeDone(send.hub, since: send.since)
       else { continue }
       if send.cancelledAt != nil, observations.numbers[line]?.count ?? 0 < 2,
         let what = plan.lines.first(where: { $0.id == line }), Self.due(what) < world.seconds
@@ -29,13 +29,15 @@ extension Life {
       }
       if send.abortedAt != nil, observations.openAborts.contains(line) {
         expect(
-          .abortedIsSilent, !observations.lateAborts.contains(line) || observations.hasGoneBack,
+          .abortedIsSilent,
+          !observations.lateAborts.contains(line)
+            || observations.wentBackAt ?? 0 >= send.abortedAt ?? 0,
           "\(line) is sent, and was aborted at \(moment(send.abortedAt ?? 0))")
       }
       for id in send.ids {
         let row = state.notifications.last { $0.record.id == id }
         guard let row else {
-          expect(.durable, mayBeErased(line), "\(line) was accepted and is gone")
+          expect(.durable, mayBeErased(line, since: send.since), "\(line) was accepted and is gone")
           continue
         }
         expect(
@@ -97,7 +99,7 @@ extension Life {
     for (registration, member) in seen.audience.sorted(by: { $0.key < $1.key }) {
       // After a move to another server nobody knows whether a handle was shared before a send.
       guard let now = state.registrations[number: registration], now.etag == member.etag,
-        now.handle == member.handle, !observations.hasMoved || now.sharedSince == nil
+        now.handle == member.handle, seen.since > observations.movedAt || now.sharedSince == nil
       else {
         isUnchanged = false
         continue
@@ -210,7 +212,7 @@ extension Life {
         for (key, count) in row.record().counts { counted[key.outcome, default: 0] += count }
       }
       // A send to an erased user alone is counted, and not kept.
-      let isKept = Int(hub.name.dropFirst(3)).map { !observations.erasedHubs.contains($0) } ?? true
+      let isKept = Int(hub.name.dropFirst(3)).map { !observations.erasures.mayBeDone($0) } ?? true
       for outcome in Set(noted.keys).union(counted.keys).sorted(by: { $0.rawValue < $1.rawValue }) {
         let (one, other) = (noted[outcome] ?? 0, counted[outcome] ?? 0)
         expect(
@@ -226,10 +228,10 @@ extension Life {
     let orphans =
       state.registrations.map(\.installation).filter { $0 != 0 && !devices.contains($0) }
       + state.removed.map(\.row.installation).filter { $0 != 0 && !devices.contains($0) }
-    if !observations.erasedHubs.isEmpty {
+    if observations.erasures.mayBeDone() {
       expect(.erased, orphans.isEmpty, "there are registrations of devices that are gone")
     }
-    guard !observations.deletedHubs.isEmpty else { return }
+    guard observations.deletions.mayBeDone() else { return }
     let hubs = Set(state.hubs.map(\.id))
     let left = [
       "devices": state.installations.map(\.hub), "registrations": state.registrations.map(\.hub),

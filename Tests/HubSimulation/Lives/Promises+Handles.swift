@@ -6,6 +6,21 @@ struct Lane: Hashable {
   let service: SimulatedService
 }
 
+extension Life {
+  /// The push services that hubs have credentials for.
+  var pushServices: [SimulatedService] {
+    Names.platforms.prefix(plan[.platforms]).map(LifeServices.service)
+  }
+
+  /// The lanes that a call may be for: which hub's it is shows from the line that its message names.
+  func lanes(of call: ServiceCall) -> [Lane] {
+    let hub = Names.line(in: call.body).flatMap { lines[$0]?[0] }
+    return (hub.map { [$0] } ?? Array(0..<plan[.hubs])).map {
+      Lane(hub: $0, service: call.service.pushService)
+    }
+  }
+}
+
 /// Living handles of slandered services that are gone, or might be, by lane.
 struct Slandered {
   fileprivate var gone: [Lane: Int] = [:]

@@ -7,12 +7,12 @@ struct Answers {
   fileprivate var final: Set<Observations.PushKey> = []
   /// Handles that were called dead.
   fileprivate var dead: Set<String> = []
-  /// Services that have refused a credential.
-  fileprivate var refusing: Set<SimulatedService> = []
+  /// Lanes whose credential was, or may have been, refused.
+  fileprivate var refused: Set<Lane> = []
 
-  mutating func note(_ call: ServiceCall) {
+  mutating func note(_ call: ServiceCall, _ lanes: [Lane]) {
     guard call.isAnswered, 400..<500 ~= call.status, call.status != 429 else { return }
-    if call.refusal != nil { refusing.insert(PaceRecords.Key(call).service) }
+    if call.refusal != nil { refused.formUnion(lanes) }
     // WNS and browsers' services ask for patience with 406.
     guard !call.service.isForTokens, call.status != 406 else { return }
     let handle = Names.handle(call.handle, of: call.service)
@@ -30,7 +30,15 @@ extension Life {
   ]
 
   /// FCM asks for a minute of patience where its answer names no time.
-  var hasQuota: Bool { plan.lines.contains { $0.act == .throttle && $0[0] == 1 } }
+  func mayHaveQuota(_ row: NotificationRow) -> Bool {
+    services(of: row).contains(.fcm) && plan.lines.contains { $0.act == .throttle && $0[0] == 1 }
+  }
+
+  /// The push services that a notification may go to.
+  func services(of row: NotificationRow) -> [SimulatedService] {
+    guard case .native(let platform) = row.record.audience.kind else { return pushServices }
+    return [LifeServices.service(platform)]
+  }
 
   func judgeKept(
     _ seen: Observations.Notification, _ row: NotificationRow, _ sent: Set<String>,
@@ -43,6 +51,8 @@ extension Life {
       let isRight =
         switch outcome {
         case .success: handles.keys.contains(where: sent.contains)
+        // The database may have lost the abort that a node has heard of.
+        case .aborted: plan.lines.contains { $0.act == .abort && $0[0] == seen.line }
         case .skipped: handles.values.contains { $0.count > 1 }
         case .badChannel, .expiredChannel:
           // A registration that is gone, or of another service, by the time of a retry counts as dead.
@@ -76,7 +86,8 @@ extension Life {
     guard let index = Names.index(ofHandle: handle) else { return true }
     let platform = Names.platform(ofHandle: index)
     let hub = lines[line]?[0] ?? 0
-    return observations.answers.refusing.contains(LifeServices.service(platform))
+    let lane = Lane(hub: hub, service: LifeServices.service(platform))
+    return observations.answers.refused.contains(lane)
       || spoiltCredentials.contains([hub, Names.platforms.firstIndex(of: platform) ?? 0])
   }
 }

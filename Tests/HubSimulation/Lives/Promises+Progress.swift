@@ -28,12 +28,7 @@ extension Life {
 
   /// A service is in trouble, or asks for patience: its lanes may rest, and a while longer.
   func trouble(_ service: SimulatedService, until end: Double, isRefusal: Bool = false) {
-    let lane: SimulatedService =
-      switch service {
-      case .fcmTokens: .fcm
-      case .wnsTokens: .wns
-      default: service
-      }
+    let lane = service.pushService
     let rest = isRefusal ? Self.refusedRest : Self.rest
     observations.troubles[lane] = max(observations.troubles[lane] ?? 0, end + rest)
   }
@@ -69,7 +64,8 @@ extension Life {
         let line = observations.notifications[number]?.line ?? 0
         for retry in due where known == nil {
           expect(
-            .worked, retry.at - world.seconds <= longestPause(attempts: retry.attempts) + 1,
+            .worked,
+            retry.at - world.seconds <= longestPause(of: row, attempts: retry.attempts) + 1,
             "\(line) is tried again in \(Int(retry.at - world.seconds)) s, after "
               + Texts.count(retry.attempts, "try", "tries"))
         }
@@ -90,17 +86,17 @@ extension Life {
   }
 
   /// The longest pause before the next try, in seconds (docs/protocol/push-services/README.md, section 3).
-  private func longestPause(attempts: Int) -> Double {
+  private func longestPause(of row: NotificationRow, attempts: Int) -> Double {
+    let services = services(of: row)
     let asked =
       plan.lines.map { line in
-        switch line.act {
+        guard [.throttle, .fail].contains(line.act),
+          services.contains(LifeServices.service(Names.platforms[line[0]]))
+        else { return 0 }
         // WNS and FCM ask for a minute where they name no time.
-        case .throttle: max(line[2], 60)
-        case .fail: line[3]
-        default: 0
-        }
+        return line.act == .throttle ? max(line[2], 60) : line[3]
       }.max() ?? 0
-    let least = max(10, hasQuota ? 60 : 0)
+    let least = mayHaveQuota(row) ? 60 : 10
     let own = min(600, Double(2 * least << min(max(attempts, 1) - 1, 10)))
     return max(own, Double(asked) + min(Double(asked) / 10, 30))
   }

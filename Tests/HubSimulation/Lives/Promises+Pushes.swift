@@ -48,18 +48,19 @@ extension Life {
       known.reduce(0) { $0 + ($1.handles[push.handle]?.count ?? 0) },
       database.state.registrations.count { $0.handle == push.handle && $0.isNative })
     let claims = observations.isDisturbed ? Int(known.reduce(0) { $0 + $1.claims }) : 1
-    let most = max(1, holders) * (max(1, claims) + observations.unheard[line, default: 0])
+    let most = max(1, holders) * (max(1, claims) + observations.unheard[place, default: 0])
     expect(
       .noRepeats,
       observations.pushes[place]?[push.id] ?? 0 <= most || observations.lost.contains(line),
       "\(line) goes to \(push.handle) \(observations.pushes[place]?[push.id] ?? 0) times; it was claimed "
-        + "\(claims) times, by \(holders) registrations, and \(observations.unheard[line] ?? 0) "
+        + "\(claims) times, by \(holders) registrations, and \(observations.unheard[place] ?? 0) "
         + "answers were lost")
   }
 
   /// A node that works on a notification of an erased user learns of that from its next checkpoint.
   private func isErased(_ seen: Observations.Notification) -> Bool {
-    !observations.erasedHubs.isEmpty && database.state.notifications[number: seen.number] == nil
+    mayBeErased(seen.line, since: seen.since)
+      && database.state.notifications[number: seen.number] == nil
   }
 
   /// A process that stood still learns from its next heartbeat or checkpoint that others have its parts:

@@ -63,7 +63,8 @@ extension Life {
   private func watchWork(_ state: SimulatedDatabase.State) {
     let limit = Self.lease + Self.grace
     let helpers = processes.filter {
-      isAble($0, for: limit + Self.grace) && partCount(of: $0, state) < $0.limits.waitingParts
+      isAble($0, for: limit + Self.grace)
+        && partCount(of: $0, state) < min($0.limits.claimedParts, $0.limits.waitingParts)
     }.map(\.store.nodeID)
     let working = Set(
       processes.filter { $0.isRunning && network.isOpen(to: $0.machine) }.map(\.store.nodeID))
@@ -81,9 +82,7 @@ extension Life {
         let heardAt = processes.first { $0.store.nodeID == part.owner }?.heardAt ?? 0
         let since = max(observations.idle[key] ?? world.seconds, heardAt)
         idle[key] = since
-        // Few parts are claimed at a time where the plan says so.
-        guard plan[.parts] >= 64 else { continue }
-        // Nor more than four of a notification, so that others find some.
+        // No more than four of a notification, so that others find some.
         let hasHelper = helpers.contains { helper in
           row.parts.count { $0.owner == helper && !$0.isDone } < 4
         }
@@ -195,8 +194,10 @@ extension Life {
             && timers <= Self.idleTimers + 2 + held.notifications + sending + asked
             && calls <= Self.idleCalls + 4 * (recent + asked), text)
         // A node learns with its next try that others have done a part, or deleted its hub or user.
-        guard observations.deletedHubs.isEmpty, !observations.hasGoneBack,
-          observations.erasures.values.allSatisfy({ $0 < world.seconds - Self.longestRest - calm }),
+        let learnt = world.seconds - Self.longestRest - calm
+        guard !observations.deletions.mayBeDone(since: learnt),
+          !observations.erasures.mayBeDone(since: learnt),
+          observations.wentBackAt.map({ $0 < learnt }) ?? true,
           process.isUndisturbed || isAble(process, for: Self.longestRest + calm)
         else { return }
         let isQuiet = observations.quietSince.map { world.seconds - $0 >= calm } ?? false

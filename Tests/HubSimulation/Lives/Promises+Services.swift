@@ -30,12 +30,7 @@ struct PaceRecords {
     let credential: String
 
     init(_ call: ServiceCall) {
-      service =
-        switch call.service {
-        case .fcmTokens: .fcm
-        case .wnsTokens: .wns
-        default: call.service
-        }
+      service = call.service.pushService
       credential = call.credential
     }
 
@@ -71,7 +66,7 @@ struct PaceRecords {
 
   struct UnderWay {
     /// Those of the pushes, with the moments of their answers.
-    var lines: [(line: Int, until: Double)] = []
+    var pushes: [(key: Observations.PushKey, until: Double)] = []
     /// Answers on the connections of now may be lost until then.
     var losesUntil = -Double.infinity
   }
@@ -95,13 +90,15 @@ extension Life {
   private func watchLosses(_ call: ServiceCall, _ place: ProcessID) {
     let (now, way) = (world.seconds, PaceRecords.Way(place: place, service: call.service))
     var records = observations.pace.underWay[way] ?? .init()
-    let line = Names.line(in: call.body)
-    if now < records.losesUntil, let line { observations.unheard[line, default: 0] += 1 }
-    records.lines.removeAll { $0.until < now }
-    if let line { records.lines.append((line, now + call.delay)) }
+    let key = Names.line(in: call.body).map {
+      Observations.PushKey(line: $0, handle: Names.handle(call.handle, of: call.service))
+    }
+    if now < records.losesUntil, let key { observations.unheard[key, default: 0] += 1 }
+    records.pushes.removeAll { $0.until < now }
+    if let key { records.pushes.append((key, now + call.delay)) }
     if !call.isAnswered {
       if now >= records.losesUntil {
-        for (line, _) in records.lines { observations.unheard[line, default: 0] += 1 }
+        for (key, _) in records.pushes { observations.unheard[key, default: 0] += 1 }
       }
       // The sender learns of it with what would have been the answer, or gives up.
       records.losesUntil = max(records.losesUntil, now + min(call.delay, Self.patience) + 1)
@@ -116,7 +113,7 @@ extension Life {
     watchPauses(call, place)
     watchRefusals(call, place)
     watchReplaced(call, place)
-    observations.answers.note(call)
+    observations.answers.note(call, lanes(of: call))
     watchTrouble(call)
     watchHandles(call, place)
     if !call.isAnswered {
@@ -167,7 +164,8 @@ extension Life {
       where pause.since + Self.reactionTime < now && now < pause.until + Self.patience {
         // A credential that was put while the push was under way has not been asked for it, even if it
         // is the same.
-        guard !observations.hasTurned(since: pause.since - Self.reactionTime),
+        guard
+          !observations.hasChanged(lanes(of: call), since: pause.since - Self.reactionTime),
           isItself(place, since: pause.since),
           isItself(asked, since: pause.since)
         else { continue }
@@ -263,7 +261,7 @@ extension Life {
     let service: SimulatedService = host.hasSuffix(".push.apple.com") ? .apns : .fcm
     trouble(service, until: world.seconds)
     guard let righted = observations.righted[service], !observations.hasGoneBack,
-      !observations.hasTurned(since: righted.at + 0.001),
+      !observations.hasChanged([Lane(hub: 0, service: service)], since: righted.at + 0.001),
       let process = processes.first(where: { $0.place == place })
     else { return }
     let isLate =
@@ -296,7 +294,8 @@ extension Life {
     let late = times.filter { $0 > times[0] + Self.reactionTime && $0 > now - 30 }
     // A refusal after which no fresh token was to be had says nothing of the credential yet.
     guard !late.isEmpty, !had([.withhold], key.service, since: times[0]),
-      !observations.hasTurned(since: times[0] - Self.reactionTime), isItself(place, since: times[0])
+      !observations.hasChanged(lanes(of: call), since: times[0] - Self.reactionTime),
+      isItself(place, since: times[0])
     else { return }
     expect(
       .pace, late.count <= 2,

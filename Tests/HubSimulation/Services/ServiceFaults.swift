@@ -7,6 +7,15 @@ package enum SimulatedService: String, CaseIterable, Sendable {
   /// It gives out access tokens, and no pushes.
   package var isForTokens: Bool { self == .fcmTokens || self == .wnsTokens }
 
+  /// The service that takes the tokens of this one, or itself.
+  var pushService: Self {
+    switch self {
+    case .fcmTokens: .fcm
+    case .wnsTokens: .wns
+    default: self
+    }
+  }
+
   /// The service at a host, by its real name.
   ///
   /// - Parameter isHTTP2: Channels of Windows and subscriptions of its browser are at the same hosts.
