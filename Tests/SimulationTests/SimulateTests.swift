@@ -79,6 +79,7 @@ struct SimulateTests {
       (["--nodes", "6"], "--nodes needs a number from 1 to 5, not '6'"),
       (["--minutes", "0"], "--minutes needs a number above 0, up to 100000, not '0'"),
       (["--only", "kill,send"], "there is no fault 'send': they are kill,"),
+      (["--only", "kill,,pause"], "there is no fault ''"),
       (
         ["--plan", "/nowhere.plan"],
         "--plan: '/nowhere.plan' cannot be read: No such file or directory"
@@ -141,7 +142,11 @@ struct SimulateTests {
       ("1 1", "a line is 'SECONDS NUMBER ACT ARGUMENTS'"),
       ("-1 1 revoke", "SECONDS is a number from 0"),
       ("1 1 put 0 0 5000 0 0 0", "put: handle is a number from 0 to 4999, not 5000"),
-      ("1 1 replace 0 6000", "replace: by is a number from 0 to 4999, not 6000"),
+      (
+        "1 1 replace 0 6000",
+        "replace: by is a number from 0 to 4999, not 6000, which needs platforms 4"
+      ),
+      ("1 1 replace 0 3", "replace: by is of the service of handle 0, and 3 is not"),
       (
         "1,5 1 revoke",
         "a line begins with SECONDS or a parameter, and '1,5' is neither; parameters are seed, nodes,"
@@ -170,7 +175,7 @@ struct SimulateTests {
       try await simulate("--plan", $0)
     }
     #expect(run.code == 64)
-    #expect(run.errors.contains("held is at least page, which is 5"), "\(run.errors)")
+    #expect(run.errors.contains("line 4: held is at least page, which is 5"), "\(run.errors)")
     let endless = try await simulate("--plan", "/dev/zero")
     #expect(endless.code == 64)
     #expect(endless.errors.contains("it has more than 4 MB, and is no plan"), "\(endless.errors)")

@@ -55,34 +55,11 @@ struct Options {
     Usage: belfry-simulate [OPTION...]
 
     Lives of a hub, its nodes, database, push services and clients on virtual time, each from a seed of
-    its own; see docs/simulation.md.
-
-      --seed N           the first life's seed (default 1); the next life has the next one
-      --lives N          so many lives; with --minutes, whichever is first
-      --minutes M        so long (default 1, unless --lives is given)
-      --nodes N          lives of exactly N nodes, 1 to 5
-      --only FAULT,...   no faults but these
-      --short            no lives of hours, only those of a minute
-      --jobs N           processes side by side (default: one a processor)
-      --first            ends with the first finding
-      --wanted P,...     ends with the first finding of these promises, and counts no other findings
-      --keep FOLDER      where plans of findings are written (default .build/simulation)
-
-      --plan FILE        plays one recorded life; what the options above say of lives is in the plan
-      --tell             prints the time line of one life: that of --plan, or of --seed
-      --shrink PROMISE   shortens that life as long as it breaks the promise, and prints what is left
-      --contract         checks that the database's model keeps the contract of a store
-      --help             this text
+    its own (default 1). script/simulate builds and calls it: its --help has the options and exit codes.
 
     Promises: \(Promise.allCases.map(\.rawValue).joined(separator: " "))
 
     Faults: \(Act.faults.map(\.rawValue).joined(separator: " "))
-
-    Exit code 0: nothing was found. 1: a promise was broken. 2: after 10000 lives some promise or fault
-    was not tested once (with --nodes, --only or --short, only faults count). 3: a plan was two different
-    lives. 4: a process crashed in a life, or hung. 64: an option or value that this program does not
-    know, or a plan with a mistake. 70: it could not do its work, or the life of --shrink does not break
-    the promise.
 
     """
 
@@ -188,10 +165,8 @@ struct Options {
   }
 
   private static func faults(_ text: String) throws -> Set<Act> {
-    let names = text.split(separator: ",")
-    guard !names.isEmpty else { throw Fault(description: "--only needs names of faults") }
-    return Set(
-      try names.map { name in
+    Set(
+      try text.split(separator: ",", omittingEmptySubsequences: false).map { name in
         guard let act = Act(rawValue: String(name)), act.isFault else {
           throw Fault(
             description: "there is no fault '\(name)': they are "
@@ -211,9 +186,9 @@ struct Options {
   }
 
   private static func promises(_ text: String) throws -> [String] {
-    let names = text.split(separator: ",")
-    guard !names.isEmpty else { throw Fault(description: "--wanted needs names of promises") }
-    return try names.map { try promise($0).rawValue }
+    try text.split(separator: ",", omittingEmptySubsequences: false).map {
+      try promise($0).rawValue
+    }
   }
 
   /// Of a plan's file. That of a drawn life has some kB.

@@ -132,6 +132,7 @@ extension Plan: CustomStringConvertible {
     var hasSeed = false
     // The meaning of lines depends on parameters, which may come later in the text.
     var numbers: [Int] = []
+    var lastLimit = 0
     // A carriage return and a line feed are one character.
     let rows = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
     for (index, row) in rows.enumerated() {
@@ -151,6 +152,7 @@ extension Plan: CustomStringConvertible {
           hasSeed = true
         } else if Double(first) == nil {
           try addParameter(words)
+          if ["held", "page"].contains(first) { lastLimit = index + 1 }
         } else {
           lines.append(try Line(words))
           numbers.append(index + 1)
@@ -161,7 +163,7 @@ extension Plan: CustomStringConvertible {
     }
     guard hasBegun else { throw Fault(description: "the plan is empty") }
     guard hasSeed else { throw Fault(description: "the plan has no line 'seed NUMBER'") }
-    if let fault = parameterFault { throw fault }
+    if let fault = parameterFault { throw Fault(description: "line \(lastLimit): \(fault)") }
     if let (index, reason) = firstFault {
       throw Fault(description: "line \(numbers[index]): \(reason)")
     }
@@ -230,12 +232,20 @@ extension Plan: CustomStringConvertible {
       for (name, value) in zip(line.act.arguments, line.arguments) {
         let range = line.act.range(of: name, in: self)
         guard range.contains(value) else {
+          var wider = self
+          wider.parameters[.platforms] = 4
+          let isOfMore = line.act.range(of: name, in: wider).contains(value)
           return (
             index,
             "\(line.act.rawValue): \(name) is a number from \(range.lowerBound) to "
-              + "\(range.upperBound), not \(value)"
+              + "\(range.upperBound), not \(value)" + (isOfMore ? ", which needs platforms 4" : "")
           )
         }
+      }
+      if line.act == .replace,
+        Names.platform(ofHandle: line[0]) != Names.platform(ofHandle: line[1])
+      {
+        return (index, "replace: by is of the service of handle \(line[0]), and \(line[1]) is not")
       }
       guard line.end <= Self.longest else {
         return (

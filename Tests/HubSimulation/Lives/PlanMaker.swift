@@ -235,7 +235,11 @@ package struct PlanMaker {
     case .forbid, .disconnect:
       arguments = [platform, time(), draw.oneIn(2) ? machine + 1 : 0]
     case .die: arguments = [draw.below(plan[.hubs]), handle(draw.below(plan[.devices]))]
-    case .replace: arguments = [draw.below(plan[.devices]), plan[.devices] + 8 + draw.below(8)]
+    case .replace:
+      let (handle, by) = (draw.below(plan[.devices]), plan[.devices] + 8 + draw.below(8))
+      // One in four is of FCM: the next of the same service.
+      let isOf = Names.platform(ofHandle: handle)
+      arguments = [handle, (by...by + 3).first { Names.platform(ofHandle: $0) == isOf } ?? by]
     case .reset: arguments = [platform, draw.below(ServiceFaults.Single.allCases.count)]
     case .goAway: arguments = [platform, draw.below(2)]
     case .withhold: arguments = [time(), draw.below(3)]
