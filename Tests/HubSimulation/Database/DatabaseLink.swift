@@ -6,10 +6,8 @@ package struct SimulatedCall: Hashable, Sendable {
     case refuse
     /// It is done a second time.
     case again
-    /// A mark that was written with it tells that it was done: the answer is the same.
+    /// A mark or a row that was written with it tells that it was done: the answer is the same.
     case mark
-    /// The caller looks for the row that it has written, and finds it: the answer is the same.
-    case look
   }
 
   /// The function of the store.

@@ -7,7 +7,7 @@ extension SimulatedStore {
   @discardableResult
   package func checkpoint(_ checkpoint: Checkpoint) async throws -> CheckpointAnswer {
     let (node, coding) = (owner, coding)
-    return try await write(ifUnclear: .look) { state in
+    return try await write { state in
       try state.requireHub(checkpoint.hub)
       return try state.apply(checkpoint, at: node, coding)
     }

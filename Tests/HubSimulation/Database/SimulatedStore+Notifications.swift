@@ -6,7 +6,7 @@ import NotificationHubs
 extension SimulatedStore {
   package func accept(_ submission: Submission) async throws -> Acceptance {
     let (node, isSettled) = (livingID, isSettled)
-    return try await write(ifUnclear: .look) { state in
+    return try await write { state in
       try state.requireHub(submission.record.hub)
       var submission = submission
       if !isSettled, submission.record.steadyRelease != nil {

@@ -16,7 +16,7 @@ extension SimulatedStore {
   ) async throws -> StoredRegistration {
     // The number comes first, so that a creation whose end is not known can be looked for.
     let number = try await write(ifUnclear: .again) { [self] in newNumber(&$0) }
-    return try await write(ifUnclear: .look) { [self] state in
+    return try await write { [self] state in
       try state.requireHub(hub)
       return insert(draft, as: number, publicID: nil, hub: hub, at: at, &state)
     }

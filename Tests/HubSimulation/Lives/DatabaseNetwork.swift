@@ -293,7 +293,7 @@ package final class ProcessLink: DatabaseLink, @unchecked Sendable {  // owner: 
         case .again:
           guard world.seconds < deadline else { throw Self.isAway }
         case .refuse: throw Self.isUnclear
-        case .mark, .look:
+        case .mark:
           // It has to be asked for, by another connection.
           guard await network.reach(from: self, until: deadline) else { throw Self.isUnclear }
           if let error { throw error }

@@ -107,7 +107,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
         if let process = processes.first(where: { $0.place == place }) { disturb(process, for: 0) }
         note("loses \(call)", at: place)
       }
-      try found()
+      try makeHubs()
       planBegan = world.seconds + Self.lead
       for machine in 0..<plan[.nodes] { begin(machine) }
       for line in plan.lines {
@@ -145,7 +145,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
   }
 
   /// Hubs and their credentials are there before anything happens.
-  private func found() throws {
+  private func makeHubs() throws {
     let store = SimulatedStore(
       database, link: DirectLink(), machine: clocks[0].clock(of: World.clients), random: { 0 })
     let hubs = plan[.hubs]
@@ -296,7 +296,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
       network.refuse(with: StoreCalls.errors[line[1] % StoreCalls.errors.count], for: seconds)
     default:
       for process in processes { count(line.act, at: process) }
-      return strikeService(line, for: seconds)
+      strikeService(line, for: seconds)
     }
     return true
   }
@@ -308,15 +308,11 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
     }
   }
 
-  private func strikeService(_ line: Plan.Line, for seconds: Double) -> Bool {
+  private func strikeService(_ line: Plan.Line, for seconds: Double) {
     switch line.act {
     case .slander:
       observations.slandered.insert(LifeServices.service(Names.platforms[line[0]]))
-    case .replace:
-      guard Names.platform(ofHandle: line[0]) == Names.platform(ofHandle: line[1]) else {
-        return false
-      }
-      ledger.replacements[line[0], default: []].insert(line[1])
+    case .replace: ledger.replacements[line[0], default: []].insert(line[1])
     case .reset: observations.isDisturbed = true
     default: break
     }
@@ -329,7 +325,6 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
         trouble(service, until: world.seconds + seconds)
       }
     }
-    return true
   }
 
   private func strike(_ act: Act, _ process: NodeProcess, for seconds: Double) -> Bool {
@@ -502,7 +497,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
 
   func fail(_ promise: Promise, _ text: String) {
     note("BROKEN: \(promise.sentence): \(text)")
-    findings.append(Finding(promise: promise, text: text, at: world.seconds))
+    findings.append(Finding(promise: promise, text: text))
   }
 
   /// Tests a promise.

@@ -59,11 +59,7 @@ package enum Texts {
 }
 
 /// A promise that a life has seen broken.
-package struct Finding: Hashable, Sendable, CustomStringConvertible {
+package struct Finding: Hashable, Sendable {
   package let promise: Promise
   package let text: String
-  /// In seconds of the world.
-  package let at: Double
-
-  package var description: String { "\(promise.sentence): \(text)" }
 }

@@ -3,7 +3,6 @@ import Foundation
 /// A push that a service has taken.
 struct Push {
   let seconds: Double
-  let service: SimulatedService
   /// As it is stored.
   let handle: String
   /// The same in each repeat; empty where the service takes none.
@@ -14,7 +13,6 @@ struct Push {
 
   init(_ call: ServiceCall, at seconds: Double, from place: ProcessID) {
     self.seconds = seconds
-    service = call.service
     handle = Names.handle(call.handle, of: call.service)
     id = call.id
     line = Names.line(in: call.body)

@@ -97,8 +97,6 @@ package struct ServiceFaults: Sendable {
   /// The reasons for which the connections that send the next batches are ended, in good order: with
   /// GOAWAY after a part of the batch. APNs' words are `Shutdown` and `IdleTimeout`.
   package var goAways: [String] = []
-  /// From a request to its answer, in seconds.
-  package var latency = 0.01...0.1
 
   package init() {}
 
@@ -125,14 +123,4 @@ package enum SimulatedHandle: Sendable, Equatable {
   case unknown
   /// The app is gone since.
   case dead(since: Date)
-  /// The app has another since; the services of today do not say which.
-  case replaced(by: String, since: Date)
-
-  /// `nil` for one that works, and for one that was never known.
-  var deadSince: Date? {
-    switch self {
-    case .alive, .unknown: nil
-    case .dead(let since), .replaced(_, let since): since
-    }
-  }
 }

@@ -54,7 +54,7 @@ extension SimulatedServices.State {
     case .unknown:
       call.isDead = true
       return Self.apns(400, "BadDeviceToken", &call)
-    case .dead(let since), .replaced(_, let since):
+    case .dead(let since):
       call.isDead = true
       return Self.apns(410, "Unregistered", since: since, &call)
     }

@@ -30,7 +30,7 @@ extension SimulatedServices.State {
     }
     switch self.handle(handle, &call, at: request.now) {
     case .alive: break
-    case .unknown, .dead, .replaced:
+    case .unknown, .dead:
       call.isDead = true
       return refuse(
         404, "NOT_FOUND", "Requested entity was not found.", code: "UNREGISTERED", &call)

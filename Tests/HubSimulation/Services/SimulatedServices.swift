@@ -21,9 +21,6 @@ package final class SimulatedServices: Sendable {
     /// The secrets of Windows apps by Package SID (`ms-app://…`), or by the client id of Microsoft
     /// Entra, in lower case.
     package var windowsSecrets: [String: Set<String>] = [:]
-    /// The application server key (base 64 URL) that a subscription was made with, by endpoint. One
-    /// that is not listed takes any.
-    package var subscriptionKeys: [String: String] = [:]
     /// The application server keys that any subscription may be made with; empty for all.
     package var applicationKeys: Set<String> = []
     /// By platform's service and handle.
@@ -148,7 +145,7 @@ package final class SimulatedServices: Sendable {
     memory: inout ConnectionMemory
   ) -> ServiceArrival {
     var call = ServiceCall(at: request.now, service: service, node: node)
-    let latency = world.chance(in: with { $0.faults(service).latency })
+    let latency = world.chance(in: 0.01...0.1)
     let isActedOn = world.chance() & 1 == 0
     let arrival = with { state in
       let arrival = state.arrival(

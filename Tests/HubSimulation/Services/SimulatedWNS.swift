@@ -18,7 +18,7 @@ extension SimulatedServices.State {
     case .unknown:
       call.isDead = true
       return Self.wns(404, "the channel is unknown", &call)
-    case .dead, .replaced:
+    case .dead:
       call.isDead = true
       return Self.wns(410, "the channel has expired", &call)
     }

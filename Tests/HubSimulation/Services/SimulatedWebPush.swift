@@ -47,7 +47,7 @@ extension SimulatedServices.State {
     let now = request.now.timeIntervalSince1970
     let facts = facts(of: String(token), key: String(key))
     let isUnknown = !applicationKeys.isEmpty && !applicationKeys.contains(String(key))
-    if facts == nil || isUnknown || subscriptionKeys[call.handle].map({ $0 != key }) == true {
+    if facts == nil || isUnknown {
       call.refusal = .wrong
     } else if faults(.webPush).refuses(call.node) {
       call.refusal = .byFault
@@ -62,7 +62,7 @@ extension SimulatedServices.State {
     case .unknown:
       call.isDead = true
       return Self.webPush(404, "no such subscription", &call)
-    case .dead, .replaced:
+    case .dead:
       call.isDead = true
       return Self.webPush(410, "the subscription is gone", &call)
     }
