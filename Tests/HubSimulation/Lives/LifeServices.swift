@@ -5,20 +5,11 @@ import PushGateways
 
 /// The push services of a life: the simulated ones, and what its plan does to them.
 final class LifeServices: @unchecked Sendable {  // owner: the world's thread
-  /// The subject of a fault that has no end of its own.
-  private struct Hold: Hashable {
-    let act: Act
-    let service: SimulatedService
-    /// `nil` for all of them.
-    let machine: Int?
-  }
-
   let simulated: SimulatedServices
   private let world: World
   /// Handles whose app is gone.
   private(set) var dead: Set<String> = []
   fileprivate private(set) var replacements: [String: String] = [:]
-  private var holds: [Hold: Double] = [:]
 
   /// - Parameters:
   ///   - saw: Hears of each request.
@@ -73,12 +64,16 @@ final class LifeServices: @unchecked Sendable {  // owner: the world's thread
           switch line[1] {
           case 0: $0.failure = .init(until: end, status: 500)
           case 1: $0.hangsUntil = end
-          default: $0.unreachableUntil = end
+          default: $0.unreachableUntil[nil] = end
           }
         }
       }
     case .revoke: simulated.with { $0.revokeAccessTokens() }
-    case .forbid, .slander, .disconnect: hold(line, service, for: seconds)
+    case .slander: fault(service) { $0.callsAllDeadUntil = max(end, $0.callsAllDeadUntil ?? end) }
+    case .forbid, .disconnect:
+      let machine = line[2] > 0 ? line[2] - 1 : nil
+      let ends = line.act == .forbid ? \ServiceFaults.refusesUntil : \.unreachableUntil
+      fault(service) { $0[keyPath: ends][machine] = max(end, $0[keyPath: ends][machine] ?? end) }
     case .die:
       dead.insert(Names.handle(line[1]))
       let handle = SimulatedServices.Handle(
@@ -100,34 +95,7 @@ final class LifeServices: @unchecked Sendable {  // owner: the world's thread
     simulated.with { $0.setFaults(service, change) }
   }
 
-  private func hold(_ line: Plan.Line, _ service: SimulatedService, for seconds: Double) {
-    let hold = Hold(
-      act: line.act, service: service, machine: line[2] > 0 ? line[2] - 1 : nil)
-    holds[hold] = max(holds[hold] ?? 0, world.seconds + seconds)
-    set(hold, true)
-    world.after(seconds, at: World.clients) { [self] in
-      guard let end = holds[hold], end <= world.seconds + 1e-6 else { return }
-      holds[hold] = nil
-      set(hold, false)
-    }
-  }
-
-  private func set(_ hold: Hold, _ isOn: Bool) {
-    fault(hold.service) { faults in
-      switch (hold.act, hold.machine) {
-      case (.slander, _): faults.callsAllDead = isOn
-      case (.forbid, nil): faults.refusesCredentials = isOn
-      case (.forbid, let machine?): faults.refusesNodes.set(machine, isOn)
-      case (_, let machine?): faults.unreachableFrom.set(machine, isOn)
-      case (_, nil): faults.unreachableUntil = isOn ? .distantFuture : nil
-      }
-    }
-  }
-
-  func heal() {
-    holds = [:]
-    simulated.with { $0.heal() }
-  }
+  func heal() { simulated.with { $0.heal() } }
 
   /// The life as its services see it.
   // Owner of its state: the world's thread.
@@ -163,12 +131,6 @@ final class LifeServices: @unchecked Sendable {  // owner: the world's thread
       note("nothing is at \(host)")
       misses(host)
     }
-  }
-}
-
-extension Set {
-  fileprivate mutating func set(_ member: Element, _ isIn: Bool) {
-    if isIn { insert(member) } else { remove(member) }
   }
 }
 

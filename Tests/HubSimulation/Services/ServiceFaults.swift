@@ -82,16 +82,12 @@ package struct ServiceFaults: Sendable {
   package var failure: Failure?
   /// No answer until then. Half of the requests are acted on all the same.
   package var hangsUntil: Date?
-  /// No connection until then; those there are end with the next request.
-  package var unreachableUntil: Date?
-  /// The nodes for which that is so without an end.
-  package var unreachableFrom: Set<Int> = []
-  /// Every handle is called dead.
-  package var callsAllDead = false
-  /// Every credential is refused.
-  package var refusesCredentials = false
-  /// The nodes whose credential is refused.
-  package var refusesNodes: Set<Int> = []
+  /// From a node, or `nil` for all, no connection until then; those there are end with the next request.
+  package var unreachableUntil: [Int?: Date] = [:]
+  /// Every handle is called dead until then.
+  package var callsAllDeadUntil: Date?
+  /// The credential of a node, or `nil` for all, is refused until then.
+  package var refusesUntil: [Int?: Date] = [:]
   /// Faults of the next requests, one each.
   package var next: [Single] = []
   /// The reasons for which the connections that send the next batches are ended, in good order: with
@@ -100,10 +96,12 @@ package struct ServiceFaults: Sendable {
 
   package init() {}
 
-  func refuses(_ node: Int) -> Bool { refusesCredentials || refusesNodes.contains(node) }
+  func refuses(_ call: ServiceCall) -> Bool {
+    [nil, call.node].contains { refusesUntil[$0].map { call.at < $0 } ?? false }
+  }
 
   func isReachable(from node: Int, at now: Date) -> Bool {
-    !unreachableFrom.contains(node) && unreachableUntil.map { now >= $0 } ?? true
+    [nil, node].allSatisfy { unreachableUntil[$0].map { now >= $0 } ?? true }
   }
 
   func throttle(at now: Date) -> Throttle? {

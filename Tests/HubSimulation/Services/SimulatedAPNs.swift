@@ -99,7 +99,7 @@ extension SimulatedServices.State {
       memory.team == nil || memory.team == token.team, token.verified?.isRight == true
     else { return Self.apns(403, "InvalidProviderToken", &call) }
     call.refusal = .byFault
-    if faults(.apns).refuses(call.node) { return Self.apns(403, "InvalidProviderToken", &call) }
+    if faults(.apns).refuses(call) { return Self.apns(403, "InvalidProviderToken", &call) }
     call.refusal = .untimely
     if token.issuedAt > now + Self.tokenSkew {
       return Self.apns(403, "InvalidProviderToken", &call)

@@ -11,9 +11,9 @@ extension SimulatedServices.State {
     call.body = body
     let token = request.authorization("bearer")
     guard let client = grants.client(of: token, by: .fcmTokens, at: request.now),
-      !faults(.fcm).refuses(call.node)
+      !faults(.fcm).refuses(call)
     else {
-      call.refusal = faults(.fcm).refuses(call.node) ? .byFault : grants.refusal(of: token)
+      call.refusal = faults(.fcm).refuses(call) ? .byFault : grants.refusal(of: token)
       return refuse(401, "UNAUTHENTICATED", "invalid authentication credentials", &call)
     }
     call.credential = client
@@ -98,7 +98,7 @@ extension SimulatedServices.State {
       let issuedAt = assertion.claims.number("iat"), let end = assertion.claims.number("exp")
     else { return .tokenRefusal("invalid_grant", &call) }
     call.refusal = .byFault
-    if faults(.fcmTokens).refuses(call.node) { return .tokenRefusal("invalid_grant", &call) }
+    if faults(.fcmTokens).refuses(call) { return .tokenRefusal("invalid_grant", &call) }
     call.refusal = .untimely
     guard issuedAt <= now + 300, end > now else { return .tokenRefusal("invalid_grant", &call) }
     call.refusal = nil

@@ -242,7 +242,9 @@ extension SimulatedServices.State {
   func handle(_ text: String, _ call: inout ServiceCall, at now: Date) -> SimulatedHandle {
     call.handle = text
     // A moment ago: a registration from before that is what is to go.
-    if faults(call.service).callsAllDead { return .dead(since: now) }
+    if faults(call.service).callsAllDeadUntil.map({ now < $0 }) ?? false {
+      return .dead(since: now)
+    }
     return handles[SimulatedServices.Handle(call.service, text)] ?? .alive
   }
 }

@@ -7,9 +7,9 @@ extension SimulatedServices.State {
     call.handle = "https://\(request.host)\(request.path)"
     let token = request.authorization("bearer")
     guard let client = grants.client(of: token, by: .wnsTokens, at: request.now),
-      !faults(.wns).refuses(call.node)
+      !faults(.wns).refuses(call)
     else {
-      call.refusal = faults(.wns).refuses(call.node) ? .byFault : grants.refusal(of: token)
+      call.refusal = faults(.wns).refuses(call) ? .byFault : grants.refusal(of: token)
       return Self.wns(401, "the access token is missing, unknown or expired", &call)
     }
     call.credential = client
@@ -48,9 +48,9 @@ extension SimulatedServices.State {
     else { return .tokenRefusal("invalid_request", &call) }
     call.credential = client
     guard let secret = form["client_secret"], windowsSecrets[client]?.contains(secret) == true,
-      !faults(.wnsTokens).refuses(call.node)
+      !faults(.wnsTokens).refuses(call)
     else {
-      call.refusal = faults(.wnsTokens).refuses(call.node) ? .byFault : .wrong
+      call.refusal = faults(.wnsTokens).refuses(call) ? .byFault : .wrong
       return .tokenRefusal("invalid_client", &call)
     }
     call.isTaken = true

@@ -49,7 +49,7 @@ extension SimulatedServices.State {
     let isUnknown = !applicationKeys.isEmpty && !applicationKeys.contains(String(key))
     if facts == nil || isUnknown {
       call.refusal = .wrong
-    } else if faults(.webPush).refuses(call.node) {
+    } else if faults(.webPush).refuses(call) {
       call.refusal = .byFault
     } else if let end = facts?.expiresAt, end <= now || end > now + Self.longestVAPIDLife + 300 {
       call.refusal = .untimely

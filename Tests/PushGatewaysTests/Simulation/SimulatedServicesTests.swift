@@ -70,9 +70,9 @@ struct SimulatedServicesTests {
   @Test("a key that is refused at one node pauses the credential there")
   func refusedAtOneNode() async throws {
     let gateway = try await stage.apns()
-    stage.fault(.apns) { $0.refusesNodes = [3] }
+    stage.fault(.apns) { $0.refusesUntil = [3: .distantFuture] }
     #expect(await gateway.deliver(.alerts(1)).map(\.retry) == [.pauseCredential])
-    stage.fault(.apns) { $0.refusesNodes = [4] }
+    stage.fault(.apns) { $0.refusesUntil = [4: .distantFuture] }
     #expect(await gateway.deliver(.alerts(1)).map(\.outcome) == [.success])
   }
 
@@ -146,7 +146,7 @@ struct SimulatedServicesTests {
     #expect(await gateway.deliver(.alerts(2)).map(\.outcome) == [.pnsUnreachable, .pnsUnreachable])
     #expect(stage.services.pushes.count == 2)
     #expect(await gateway.deliver(.alerts(2)).map(\.outcome) == [.success, .success])
-    stage.fault(.apns) { $0.unreachableFrom = [3] }
+    stage.fault(.apns) { $0.unreachableUntil = [3: .distantFuture] }
     #expect(await gateway.deliver(.alerts(1)).map(\.outcome) == [.pnsUnreachable])
     #expect(stage.services.calls.allSatisfy { $0.credential == Self.keyID })
   }
@@ -185,7 +185,7 @@ struct SimulatedServicesTests {
   @Test("a service that cannot be reached is tried again after a pause")
   func unreachable() async throws {
     let end = stage.world.now + 30
-    stage.fault(.apns) { $0.unreachableUntil = end }
+    stage.fault(.apns) { $0.unreachableUntil = [nil: end] }
     let gateway = try await stage.apns()
     #expect(await gateway.deliver(.alerts(2)).map(\.outcome) == [.pnsUnreachable, .pnsUnreachable])
     stage.world.clock.advance(by: .seconds(60))
@@ -219,7 +219,7 @@ struct SimulatedServicesTests {
 
   @Test("a token endpoint that refuses pauses the credential until it takes it")
   func refusedAccount() async throws {
-    stage.fault(.fcmTokens) { $0.refusesCredentials = true }
+    stage.fault(.fcmTokens) { $0.refusesUntil = [nil: .distantFuture] }
     let gateway = try await stage.gateway(.fcmv1)
     let batch = PushBatch(to: "a:token", FCMBench.body)
     let result = await gateway.deliver(batch)[0]
