@@ -207,8 +207,11 @@ struct Observations {
         lost.insert(seen.line)
         notifications[number] = nil
       } else {
+        // A node that has its part goes on from what the database knows, as with a claim.
         notifications[number]?.lostClaims = seen.claims
-        notifications[number]?.epochs = [:]
+        notifications[number]?.epochs = (row?.parts ?? []).reduce(into: [:]) {
+          $0[$1.part] = $1.epoch
+        }
         notifications[number]?.abandoned = 0
         if row?.record.state == .scheduled {
           if seen.owedSince != nil { revived.insert(seen.line) }
