@@ -17,6 +17,7 @@ struct ExampleConfigurationTests {
       Issue.record("not an object")
       return
     }
+    #expect(text == ExampleConfiguration.text + "\n", "script/settings writes it")
     #expect(members.map(\.name) == Setting.all.map(\.key) + ["hubs"])
     let example = try Configuration(file: Self.file, environment: [:])
     for setting in Setting.all where setting.key != Setting.data.key {

@@ -26,6 +26,16 @@ struct SettingTests {
     }
   }
 
+  @Test("each that is declared is listed")
+  func listed() throws {
+    let file = URL(fileURLWithPath: #filePath).resolvingSymlinksInPath()
+      .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+      .appending(path: "Sources/belfry/Configuration/Setting+Server.swift")
+    let declared = try String(contentsOf: file, encoding: .utf8)
+      .matches(of: #/Setting\(\s*(?:key: )?"(\w+)"/#).map { String($0.1) }
+    #expect(declared.sorted() == Setting.all.map(\.key).sorted())
+  }
+
   @Test("a default changes no option, and another value changes the option of its setting alone")
   func options() {
     var changed: Set<String> = []

@@ -108,7 +108,7 @@ def command_line():
 
 
 def configuration():
-    """The settings of belfry.example.json, which a test holds against the program's own."""
+    """The settings of belfry.example.json, which script/settings writes."""
     lines = (ROOT / "belfry.example.json").read_text().splitlines()
     page = [
         "# Configuration", "",

@@ -139,12 +139,20 @@ struct ConfigCommand: ResultCommand {
       variables over the file. belfry.json is JSON in which // comments are allowed. Between the two
       come systemd's LoadCredential= files: the credential belfry.masterKey is that setting.
       """,
-    examples: ["belfry config", "BELFRY_PORT=9000 belfry config --data /var/lib/belfry"])
+    examples: [
+      "belfry config", "BELFRY_PORT=9000 belfry config --data /var/lib/belfry",
+      "belfry config --example",
+    ])
 
   private let server = ServerOptions()
+  @Flag("--example", "print a file with every setting and its default instead") var example
   @Flag("--json", "print one JSON object") var json
 
   func result(in context: CommandContext) async throws -> CommandResult {
+    if example {
+      let text = ExampleConfiguration.text
+      return CommandResult(written: Array(text.utf8), [text])
+    }
     let configuration = try server.configuration(context)
     let entries = Setting.all.map { ($0, configuration.entries[$0.key]) }
     let rows = entries.map { setting, entry in

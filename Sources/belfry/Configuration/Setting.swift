@@ -1,7 +1,3 @@
-import HubCore
-import HubServer
-import HubStorage
-
 /// A setting. Its key in the file, its variable and its flag derive from one name: `bodyLimit`,
 /// `BELFRY_BODY_LIMIT`, `--body-limit`.
 struct Setting: Sendable {
@@ -24,6 +20,8 @@ struct Setting: Sendable {
   /// The placeholder in the help.
   let placeholder: String
   let help: String
+  /// The comment behind the setting in the example file, short.
+  let example: String
   var isSecret = false
   /// Sets the option of the server that the values are for, if it is a single one.
   private(set) var apply: @Sendable (inout HubRuntime.Options, [String]) -> Void = { _, _ in }
@@ -87,248 +85,20 @@ extension Option {
 
 extension Setting {
   /// The source of default values, which the settings only format.
-  private static let usual = HubRuntime.Options(data: DataDirectory(path: "belfry-data"))
+  static let usual = HubRuntime.Options(data: DataDirectory(path: "belfry-data"))
 
   /// Creates a setting for one option of the server, which has the default.
-  private init<Value>(
+  init<Value>(
     _ key: String, _ option: any WritableKeyPath<HubRuntime.Options, Value> & Sendable,
-    _ form: SettingForm<Value>, placeholder: String = "", help: String, isSecret: Bool = false
+    _ form: SettingForm<Value>, placeholder: String = "", help: String, example: String,
+    isSecret: Bool = false
   ) {
     self.init(
       key: key, kind: form.kind, standard: form.show(Self.usual[keyPath: option]),
-      placeholder: placeholder, help: help, isSecret: isSecret,
+      placeholder: placeholder, help: help, example: example, isSecret: isSecret,
       apply: { options, values in
         guard !values.isEmpty, let value = form.read(values) else { return }
         options[keyPath: option] = value
       })
   }
-
-  static let address = Setting(
-    "address", \.address, .text, placeholder: "IP",
-    help: "the address to listen on; 0.0.0.0 or :: for every interface")
-  static let port = Setting(
-    "port", \.port, .integer(0...65535), placeholder: "N",
-    help: "the TCP port to listen on; 0 picks a free one")
-  static let data = Setting(
-    key: "data", kind: .text, standard: usual.data.path, placeholder: "DIR",
-    help: "the directory that holds the database and the master key; made if missing")
-  static let database = Setting(
-    "database", \.database, .text, placeholder: "URL",
-    help:
-      "a PostgreSQL database instead of a file: postgresql://user@host/database; all servers with "
-      + "the same database form one hub. Put its password into BELFRY_DATABASE, PGPASSWORD or the "
-      + "file of PGPASSFILE")
-  static let databaseSlots = Setting(
-    key: "databaseSlots", kind: .integer(1...256), standard: "16", placeholder: "N",
-    help:
-      "the number of parts that the devices in a new PostgreSQL database are divided into, which "
-      + "is how many nodes can work on one broadcast: a power of two, fixed from then on")
-  static let databaseLease = Setting(
-    "databaseLease", \.databaseLease, .times(1, 2...60), placeholder: "SECONDS",
-    help:
-      "for tests: after so long without a heartbeat in the PostgreSQL database other nodes take "
-      + "over this one's work; the documentation assumes 10")
-  static let upgradeCopy = Setting(
-    "upgradeCopy", \.storage.keepsUpgradeCopy, .onOff, placeholder: "WORD",
-    help:
-      "off makes no copy of a database file before a newer belfry upgrades it; with a copy that "
-      + "takes free disk of twice the file's size")
-  static let namespace = Setting(
-    "namespace", \.namespace, .text, placeholder: "NAME",
-    help: "the namespace's name, if not the first part of the host that clients use")
-  static let publicNames = Setting(
-    "publicNames", \.publicNames, .list, placeholder: "HOST,…",
-    help: "host names that clients use to reach a proxy in front; tokens for them are accepted")
-  static let publicScheme = Setting(
-    "publicScheme", \.publicScheme, .choice(["http", "https"]), placeholder: "WORD",
-    help: "the scheme of URLs in replies: https if a proxy in front speaks TLS; the default is "
-      + "that of the request")
-  static let masterKey = Setting(
-    "masterKey", \.masterKey, .text, placeholder: "BASE64",
-    help: "32 bytes that seal secrets at rest (while they are replaced: the new key, a comma, the "
-      + "old); without it the file master.key in the data directory, made on first start",
-    isSecret: true)
-  static let trust = Setting(
-    key: "trust", kind: .list, standard: nil, placeholder: "FILE,…",
-    help: "PEM files of certificate authorities to trust besides the system's when the hub calls "
-      + "a push service or the OpenID provider")
-  static let channelHosts = Setting(
-    "channelHosts", \.channelHosts, .list, placeholder: "HOST,…",
-    help: "hosts that the channel addresses of devices (WNS, browsers) may name beside the "
-      + "vendors' own: push.example.com, or .example.com for all below it; these may also be in "
-      + "a private network, which no other may")
-  static let serviceHosts = Setting(
-    "serviceHosts", \.serviceHosts, .list, placeholder: "HOST,…",
-    help: "hosts that credentials may name as a push service or its token service beside the "
-      + "vendors' own, such as a stand-in's: push.example.com, or .example.com for all below it; "
-      + "these may also be in a private network, which no other may")
-  static let pushConnections = Setting(
-    "pushConnections", \.pushConnections, .integer(1...1024), placeholder: "N",
-    help:
-      "the maximum number of connections of one credential to a push service over HTTP/1.1; the "
-      + "default is the service's own, from 32 to 64")
-  static let migrateGCM = Setting(
-    "migrateGcm", \.migratesGCM, .flag,
-    help: "reach devices that registered for GCM, which has ended, through the hub's FCM v1 "
-      + "credential")
-  static let strictRetired = Setting(
-    "strictRetired", \.refusesRetired, .flag,
-    help: "refuse devices of MPNS and GCM, which have ended, instead of keeping them")
-  static let jobHosts = Setting(
-    "jobHosts", \.jobHosts, .list, placeholder: "HOST,…",
-    help: "hosts that import and export jobs may fetch from and write to: host, host:port or "
-      + "*.suffix, such as *.blob.core.windows.net; the default is none")
-  static let jobDirectory = Setting(
-    "jobDirectory", \.jobDirectory, .text, placeholder: "DIR",
-    help: "the directory that file: URIs of import and export jobs must point into; without it "
-      + "they are refused")
-  static let portal = Setting(
-    "portal", \.portal, .onOff, placeholder: "WORD",
-    help: "off does not serve the portal, /$portal/")
-  static let bodyLimit = Setting(
-    "bodyLimit", \.bodyLimit, .integer(1024...16_777_216), placeholder: "BYTES",
-    help: "the maximum size of a request body; larger ones get 413")
-  static let compatibility = Setting(
-    "compatibility", \.compatibility, .word, placeholder: "WORD",
-    help: "strict keeps the original's limits (20 tags in an expression, 6 with && or !; 1000 "
-      + "devices in a batch; schedules up to 7 days ahead), extended widens them (1000 and 200 "
-      + "tags; 10000 devices; 366 days)")
-  static let connectionLimit = Setting(
-    "connectionLimit", \.connectionLimit, .integer(1...1_000_000), placeholder: "N",
-    help: "the maximum number of client connections, over HTTP and HTTPS together; for one more, "
-      + "idle connections and incomplete requests are closed")
-  static let connectionsPerAddress = Setting(
-    "connectionsPerAddress", \.connectionsPerAddress, .integer(0...1_000_000), placeholder: "N",
-    help: "the maximum number of connections of one client address, except this machine's own; "
-      + "0 is a quarter of connectionLimit")
-  static let trustedProxies = Setting(
-    key: "trustedProxies", kind: .list, standard: nil, placeholder: "CIDR,…",
-    help:
-      "addresses and networks of proxies, such as 10.0.0.0/8, whose X-Forwarded-For names the "
-      + "client; from others the header is ignored")
-  static let http2Connections = Setting(
-    "http2Connections", \.http2Connections, .integer(1...64), placeholder: "N",
-    help: "the maximum number of connections to a push service with HTTP/2, such as APNs, under "
-      + "one credential; the hub starts with one and opens more while the service's limit on "
-      + "concurrent pushes is the bottleneck")
-  static let requestTimeout = Setting(
-    "requestTimeout", \.requestTimeout, .seconds(1...3600), placeholder: "SECONDS",
-    help: "how long a client may take to send one request")
-  static let shutdownTimeout = Setting(
-    key: "shutdownTimeout", kind: .integer(0...3600), standard: "20", placeholder: "SECONDS",
-    help: "how long requests and pages in flight may take to finish after SIGTERM")
-
-  static let keepOutcomes = Setting(
-    "keepOutcomes", \.keepOutcomes, .word, placeholder: "WORD",
-    help: "which outcomes are kept device by device: none, failures or all (all costs a row for "
-      + "every push)")
-  static let keepOutcomesDays = Setting(
-    "keepOutcomesDays", \.outcomeRetention.lifetime, .times(86_400, 1...3650), placeholder: "DAYS",
-    help: "how long they are kept")
-  static let keepOutcomesLimit = Setting(
-    "keepOutcomesLimit", \.outcomeRetention.limit, .integer(0...1_000_000_000), placeholder: "N",
-    help: "how many are kept (some 100 bytes each); those of the oldest notifications are deleted "
-      + "first")
-
-  static let tagsPerInstallation = Setting(
-    "tagsPerInstallation", \.tagsPerInstallation, .integer(1...100_000), placeholder: "N",
-    help: "the maximum number of different tags of one installation, including its templates and "
-      + "tiles; a device with more gets 400. The default is 120, with --compatibility strict 60")
-  static let tagsPerHub = Setting(
-    "tagsPerHub", \.storage.tagsPerHub, .integer(1...1_000_000_000), placeholder: "N",
-    help: "the maximum number of different tags in one hub; a device with a new one gets 403")
-  static let templatesPerHub = Setting(
-    "templatesPerHub", \.storage.templatesPerHub, .integer(1...1_000_000_000), placeholder: "N",
-    help: "the maximum number of different templates in one hub; a device with a new one gets 403")
-
-  static let keepNotificationsDays = Setting(
-    "keepNotificationsDays", \.notificationRetention, .days(upTo: 3650), placeholder: "DAYS",
-    help: "how long a notification is kept after its end, with its payload and counts; 0 keeps it "
-      + "forever")
-
-  static let keepActivityDays = Setting(
-    "keepActivityDays", \.activityRetention.lifetime, .days(upTo: 3650), placeholder: "DAYS",
-    help:
-      "how long the activity log is kept: who has changed or sent what; 0 keeps it forever, up "
-      + "to keepActivityLimit")
-  static let keepActivityLimit = Setting(
-    "keepActivityLimit", \.activityRetention.limit, .integer(0...1_000_000_000), placeholder: "N",
-    help: "how many of its lines are kept (some 250 bytes each); those of the hub with the most "
-      + "are deleted first")
-
-  static let operators = Setting(
-    "operators", \.operatorFile, .text, placeholder: "FILE",
-    help:
-      "the file with the operators of the portal, as `belfry operator add` writes it; the default "
-      + "is the file operators in the data directory")
-  static let operatorIdleMinutes = Setting(
-    "operatorIdleMinutes", \.signIn.idle, .times(60, 1...1440), placeholder: "N",
-    help: "minutes without a request after which an operator has to sign in again; in any case "
-      + "after twelve hours")
-
-  static let oidcIssuer = Setting(
-    key: "oidcIssuer", kind: .text, standard: nil, placeholder: "URL",
-    help: "the OpenID provider where operators may sign in, exactly as it writes its issuer; it "
-      + "must allow sign-ins to return to https://HOST/$portal/oidc/callback")
-  static let oidcClient = Setting(
-    key: "oidcClient", kind: .text, standard: nil, placeholder: "ID",
-    help: "this server's client id at the OpenID provider")
-  static let oidcSecretFile = Setting(
-    key: "oidcSecretFile", kind: .text, standard: nil, placeholder: "FILE",
-    help: "the file with the client's secret; without it the provider must accept a public client")
-  static let oidcName = Setting(
-    key: "oidcName", kind: .text, standard: nil, placeholder: "TEXT",
-    help: "the provider's name on the sign-in button of the portal")
-
-  static let deadHandlePercent = Setting(
-    "deadHandlePercent", \.deadHandleShare, .percent, placeholder: "N",
-    help: "the percentage of a push service's latest answers that may report dead handles before "
-      + "the hub stops removing devices; 100 never stops")
-
-  static let logFormat = Setting(
-    key: "logFormat", kind: .choice(LogFormat.allCases.map(\.rawValue)),
-    standard: LogFormat.text.rawValue, placeholder: "WORD",
-    help: "the format of events on standard error, one a line: text or json")
-  static let logLevel = Setting(
-    key: "logLevel", kind: .choice(LogLevel.allCases.map(\.rawValue)),
-    standard: LogLevel.info.rawValue, placeholder: "WORD",
-    help: "the lowest level that is logged: debug (every request), info, warning or error")
-  static let metricsPort = Setting(
-    "metricsPort", \.metricsPort, .integer(0...65535), placeholder: "N",
-    help: "a separate TCP port for /metrics; 0 picks a free one; the default is none")
-  static let metricsAddress = Setting(
-    "metricsAddress", \.metricsAddress, .text, placeholder: "IP",
-    help: "the address of that port")
-  static let metricsToken = Setting(
-    "metricsToken", \.metricsToken, .text, placeholder: "TEXT",
-    help: "anyone who presents this as a bearer token may read /metrics, also on the hub's port",
-    isSecret: true)
-
-  static let tlsPort = Setting(
-    key: "tlsPort", kind: .integer(0...65535), standard: "8443", placeholder: "N",
-    help: "the TCP port for HTTPS, once it has a certificate; 0 picks a free one")
-  static let tlsCertificate = Setting(
-    key: "tlsCertificate", kind: .text, standard: nil, placeholder: "FILE",
-    help: "PEM of the certificate for HTTPS, followed by its issuers; reloaded when it changes")
-  static let tlsKey = Setting(
-    key: "tlsKey", kind: .text, standard: nil, placeholder: "FILE",
-    help: "PEM of the certificate's private key, without a password")
-  static let tlsSelfSigned = Setting(
-    key: "tlsSelfSigned", kind: .flag, standard: "false", placeholder: "",
-    help: "serve HTTPS with a certificate of the server's own authority; clients must trust "
-      + "tls-ca.pem in the data directory")
-
-  /// Every setting of the server, in the order of the documentation.
-  static let all: [Setting] = [
-    address, port, tlsPort, tlsCertificate, tlsKey, tlsSelfSigned, data, database, databaseSlots,
-    databaseLease, upgradeCopy, namespace, publicNames, publicScheme,
-    masterKey, trust, channelHosts, serviceHosts, pushConnections, http2Connections, migrateGCM,
-    strictRetired, jobHosts, jobDirectory, portal, compatibility, bodyLimit, connectionLimit,
-    connectionsPerAddress, trustedProxies, requestTimeout, shutdownTimeout, keepOutcomes,
-    keepOutcomesDays, keepOutcomesLimit, keepNotificationsDays, keepActivityDays,
-    keepActivityLimit, operators, operatorIdleMinutes, oidcIssuer, oidcClient, oidcSecretFile,
-    oidcName, tagsPerInstallation, tagsPerHub, templatesPerHub,
-    deadHandlePercent, logFormat, logLevel,
-    metricsPort, metricsAddress, metricsToken,
-  ]
 }
