@@ -33,7 +33,7 @@ package struct HubAPI: HTTPHandler {
   }
 
   package func respond(to request: HTTPRequest) async -> HTTPResponse {
-    if let page = openPage(request) { return page }
+    if let page = ServerPages(api: self).open(request) { return page }
     return await answer(to: request)
   }
 
@@ -65,7 +65,7 @@ package struct HubAPI: HTTPHandler {
     do {
       // Checked before anything else reads the path: two readers could otherwise see two resources.
       if request.target.hasDotSegment { throw HubFailure.dotSegment }
-      if let response = try await observe(request, replies: replies) {
+      if let response = try await ServerPages(api: self).observe(request) {
         note.operation = "observe"
         return response
       }
@@ -190,6 +190,24 @@ extension HubAPI {
         ("status", .number(status)), ("ms", .decimal(seconds * 1000)),
         ("trackingId", .text(replies.trackingID.description)),
       ])
+  }
+
+  /// Writes a request's action to the activity log, now that its result is known. The reply waits
+  /// for it; if the store is unavailable, only the server's own log records it.
+  func keep(_ activity: ActivityNote?, _ response: HTTPResponse) async {
+    guard let activity else { return }
+    do {
+      try await service.keep(activity, status: response.status.rawValue)
+    } catch {
+      owner?.unlogged(error)
+      let line = activity.entry(status: response.status.rawValue).line
+      observer?.log(
+        .warning, "activity.lost", error.message ?? "the store refused",
+        [
+          ("hub", .text(line.hub ?? "")), ("actor", .text(line.actor)),
+          ("action", .text(line.action)), ("status", .number(line.status)),
+        ])
+    }
   }
 }
 

@@ -3,9 +3,6 @@ package import HubCore
 import NotificationHubs
 import Wire
 
-// Pages about the server itself: `/$health`, a page for browsers, and with an observer
-// `/health/live`, `/health/ready` and `/metrics` (`docs/reference/metrics.md`).
-
 /// The information about the server for operators, and its permitted readers.
 package struct HubObserver: Sendable {
   /// The permitted readers of `/metrics`, besides those with a Manage token of the namespace.
@@ -30,12 +27,16 @@ package struct HubObserver: Sendable {
   }
 }
 
-extension HubAPI {
+/// Pages about the server itself: `/$health`, a page for browsers, and with an observer
+/// `/health/live`, `/health/ready` and `/metrics` (`docs/reference/metrics.md`).
+struct ServerPages {
+  let api: HubAPI
+
   /// The maximum length of the paths below, which makes it cheap to skip the paths of devices.
   private static let longestPath = 24
 
   /// Answers requests that need no token and are not counted.
-  func openPage(_ request: HTTPRequest) -> HTTPResponse? {
+  func open(_ request: HTTPRequest) -> HTTPResponse? {
     guard request.target.rawPath.count <= Self.longestPath else { return nil }
     return health(request) ?? frontPage(request)
   }
@@ -43,7 +44,7 @@ extension HubAPI {
   /// Reports that the server is running, for simple load balancers.
   private func health(_ request: HTTPRequest) -> HTTPResponse? {
     let segments = request.target.pathSegments
-    guard segments.count == 1, segments[0].decoded == String(Self.healthPath.dropFirst()) else {
+    guard segments.count == 1, segments[0].decoded == String(HubAPI.healthPath.dropFirst()) else {
       return nil
     }
     return isRead(request) ? HTTPResponse(.ok, text: "ok\n") : Self.readOnly
@@ -77,13 +78,13 @@ extension HubAPI {
     </html>
 
     """
-}
 
-extension HubAPI {
   /// Answers requests about the server itself.
   /// - Returns: `nil` if the request is for something else.
-  func observe(_ request: HTTPRequest, replies: Replies) async throws -> HTTPResponse? {
-    guard let observer, request.target.rawPath.count <= Self.longestPath else { return nil }
+  func observe(_ request: HTTPRequest) async throws -> HTTPResponse? {
+    guard let observer = api.observer, request.target.rawPath.count <= Self.longestPath else {
+      return nil
+    }
     let path = request.target.pathSegments.compactMap(\.decoded)
     switch path {
     case ["health", "live"]:
@@ -135,9 +136,9 @@ extension HubAPI {
           + "metricsPort for a listener of their own, or sign with a Manage policy of the namespace"
       )
     }
-    _ = try await service.authorizeManagement(
+    _ = try await api.service.authorizeManagement(
       header: header, hub: nil, host: request.headers["Host"], path: request.target.description,
-      publicNames: configuration.publicHosts, ofNamespace: true)
+      publicNames: api.configuration.publicHosts, ofNamespace: true)
   }
 }
 

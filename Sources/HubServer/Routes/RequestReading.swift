@@ -22,54 +22,14 @@ extension HTTPTarget {
   }
 }
 
-extension HubAPI {
-  /// The absolute URL of a notification that was posted to `request`'s path, with the request's
-  /// query repeated (docs/protocol/rest.md, section 5.3); SDKs parse it as an absolute URL.
-  func address(of id: NotificationID, below request: HTTPRequest) -> String {
-    var path = request.target.rawPath
-    if path.last == UInt8(ascii: "/") { path.removeLast() }
-    let query = request.target.rawQuery.map { "?" + String(decoding: $0, as: UTF8.self) } ?? ""
-    return "\(scheme(of: request))://\(host(of: request))"
-      + "\(String(decoding: path, as: UTF8.self))/\(id.rawValue)\(query)"
-  }
-
-  /// The absolute URL of a resource of a hub, without query.
-  /// - Parameter path: The path below the hub, in characters that need no encoding.
-  func address(of hub: Hub, _ path: String, _ request: HTTPRequest) -> String {
-    "\(scheme(of: request))://\(host(of: request))/\(hub.name)/\(path)"
-  }
-
-  /// The absolute URL of the requested resource; telemetry writes it with the scheme `sb`.
-  func address(of request: HTTPRequest, scheme: String) -> String {
-    "\(scheme)://\(host(of: request))\(request.target)"
-  }
-
-  /// The URL of the requested resource, the base of those in the reply.
-  func address(of request: HTTPRequest) -> AtomAddress {
-    AtomAddress(address(of: request, scheme: scheme(of: request)))
-  }
-
-  /// The scheme by which the client reaches the server.
-  func scheme(of request: HTTPRequest) -> String {
-    configuration.publicScheme ?? (request.isSecure ? "https" : "http")
-  }
-
-  /// The host and port under which the client addresses the server.
-  func host(of request: HTTPRequest) -> String {
-    let host = request.headers["Host"] ?? ""
-    let isName = host.utf8.allSatisfy { $0.isNameByte || ".-:[]".utf8.contains($0) }
-    return isName && !host.isEmpty ? host : "localhost"
-  }
-}
-
 /// Readers of query parameters that several routes share.
-extension HubAPI {
+extension HTTPTarget {
   /// The maximum number of entries per page, also without `$top` (docs/protocol/rest.md, section
   /// 9).
   private static let maximumPage = 100
 
-  func pageSize(in target: HTTPTarget) throws(HubFailure) -> Int {
-    guard let item = target.queryItem(WireName.top) else { return Self.maximumPage }
+  func pageSize() throws(HubFailure) -> Int {
+    guard let item = queryItem(WireName.top) else { return Self.maximumPage }
     let digits = item.value ?? ""
     guard digits.utf8.count <= 20, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
       let number = Double(digits), number >= 1
@@ -81,16 +41,16 @@ extension HubAPI {
   }
 
   /// The continuation token; `nil` for the first page.
-  func continuation(in target: HTTPTarget) throws(HubFailure) -> [UInt8]? {
-    guard let item = target.queryItem(WireName.continuationParameter) else { return nil }
+  func continuation() throws(HubFailure) -> [UInt8]? {
+    guard let item = queryItem(WireName.continuationParameter) else { return nil }
     guard let bytes = ContinuationToken.decode(item.value ?? "") else {
       throw .invalidContinuation
     }
     return bytes
   }
 
-  func position(in target: HTTPTarget) throws(HubFailure) -> RegistrationID {
-    guard let bytes = try continuation(in: target) else { return 0 }
+  func position() throws(HubFailure) -> RegistrationID {
+    guard let bytes = try continuation() else { return 0 }
     let number = bytes.reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
     guard bytes.count == 8, let position = RegistrationID(exactly: number) else {
       throw .invalidContinuation
@@ -99,8 +59,8 @@ extension HubAPI {
   }
 
   /// The position at which a list ordered by time continues; `nil` at its beginning.
-  func listPosition(in target: HTTPTarget) throws(HubFailure) -> ListPosition? {
-    guard let bytes = try continuation(in: target)?[...] else { return nil }
+  func listPosition() throws(HubFailure) -> ListPosition? {
+    guard let bytes = try continuation()?[...] else { return nil }
     guard bytes.count == 16 else { throw .invalidContinuation }
     func number(_ bytes: ArraySlice<UInt8>) -> Int64 {
       Int64(bitPattern: bytes.reduce(UInt64(0)) { $0 << 8 | UInt64($1) })
@@ -108,23 +68,25 @@ extension HubAPI {
     return ListPosition(time: number(bytes[..<8]), number: number(bytes[8...]))
   }
 
-  /// The platform with this name in an installation.
-  func platform(_ word: String?) throws(HubFailure) -> PushPlatform {
-    guard let platform = PushPlatform(installationWord: word ?? "") else {
-      throw HubFailure(
-        status: 400, message: "The query parameter platform is no platform; say apns, fcmv1 …")
-    }
-    return platform
-  }
-
-  func time(_ name: String, in target: HTTPTarget) throws(HubFailure) -> Date? {
-    guard let item = target.queryItem(name) else { return nil }
+  func time(_ name: String) throws(HubFailure) -> Date? {
+    guard let item = queryItem(name) else { return nil }
     // The plus sign of an offset, sent unencoded, has become a blank.
     guard let date = WireDate.parse((item.value ?? "").replacing(" ", with: "+")) else {
       throw HubFailure(
         status: 400, message: "The query parameter \(name) is a time such as 2030-01-31T18:00:00Z")
     }
     return date
+  }
+}
+
+extension PushPlatform {
+  /// The platform with this name in an installation.
+  static func named(_ word: String?) throws(HubFailure) -> PushPlatform {
+    guard let platform = PushPlatform(installationWord: word ?? "") else {
+      throw HubFailure(
+        status: 400, message: "The query parameter platform is no platform; say apns, fcmv1 …")
+    }
+    return platform
   }
 }
 

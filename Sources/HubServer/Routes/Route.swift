@@ -2,6 +2,19 @@ import HTTPServer
 import HubCore
 import NotificationHubs
 
+/// The operations of one subject. A handler translates a request into one call of `HubService`, and
+/// the result into a reply.
+protocol RouteHandlers: Sendable {
+  var api: HubAPI { get }
+  init(api: HubAPI)
+}
+
+extension RouteHandlers {
+  var service: HubService { api.service }
+  /// The receiver of events for the operator.
+  var observer: HubObserver? { api.observer }
+}
+
 /// An operation of the REST API (docs/protocol/rest.md, section 2): authorizes the caller, checks
 /// the version, and replies.
 struct Route: Sendable {
@@ -17,10 +30,10 @@ struct Route: Sendable {
   /// Operations other than GET are changes and appear in the activity log, unless they only read.
   static let table: HTTPRouteTable<Route> = {
     var table = HTTPRouteTable<Route>()
-    func on(
+    func on<Handlers: RouteHandlers>(
       _ operation: HubOperation, as verb: HTTPMethod? = nil, onlyLooks: Bool = false,
       isSecret: Bool = false, wantsConfirmation: Bool = false, hidesObject: Bool = false,
-      _ action: @escaping @Sendable (HubAPI) -> (HubCall) async throws -> HTTPResponse
+      _ action: @escaping @Sendable (Handlers) -> (HubCall) async throws -> HTTPResponse
     ) {
       let (name, access) = (operation.name, operation.access)
       let method = verb ?? HTTPMethod(rawValue: operation.method)
@@ -39,97 +52,95 @@ struct Route: Sendable {
         if !access.isContainer { try APIVersion.check(request.target) }
         return try await api.service.callsUnderWay.counting(call.admission) {
           try await Admission.$current.withValue(call.admission) {
-            try await action(api)(call)
+            try await action(Handlers(api: api))(call)
           }
         }
       }
       table.add(method, operation.pattern, route)
     }
-    func manage(
+    func manage<Handlers: RouteHandlers>(
       _ operation: HubOperation, _ access: ManagementAccess,
-      _ action: @escaping @Sendable (HubAPI) -> (ManagementCall) async throws -> HTTPResponse
+      _ action: @escaping @Sendable (Handlers) -> (ManagementCall) async throws -> HTTPResponse
     ) {
       let route = Route(rights: [.manage]) { api, request, parameters, replies, note in
         let call = try await api.enter(request, parameters, replies, by: access, &note)
         note.operation = operation.name
         try APIVersion.check(request.target)
-        return try await action(api)(call)
+        return try await action(Handlers(api: api))(call)
       }
       table.add(HTTPMethod(rawValue: operation.method), operation.pattern, route)
     }
-    typealias API = HubAPI
+    on(.putInstallation, InstallationHandlers.put)
+    on(.getInstallation, InstallationHandlers.get)
+    on(.patchInstallation, InstallationHandlers.patch)
+    on(.deleteInstallation, InstallationHandlers.delete)
+    on(.listInstallations, InstallationHandlers.list)
+    on(.searchDevices, onlyLooks: true, DeviceHandlers.search)
 
-    on(.putInstallation, API.putInstallation)
-    on(.getInstallation, API.getInstallation)
-    on(.patchInstallation, API.patchInstallation)
-    on(.deleteInstallation, API.deleteInstallation)
-    on(.listInstallations, API.listInstallations)
-    on(.searchDevices, onlyLooks: true, API.searchDevices)
-
-    on(.createRegistration, API.createRegistration)
-    on(.createRegistrationID, API.createRegistrationID)
-    on(.putRegistration, API.putRegistration)
-    on(.getRegistration, API.getRegistration)
-    on(.deleteRegistration, API.deleteRegistration)
+    on(.createRegistration, RegistrationHandlers.create)
+    on(.createRegistrationID, RegistrationHandlers.createID)
+    on(.putRegistration, RegistrationHandlers.put)
+    on(.getRegistration, RegistrationHandlers.get)
+    on(.deleteRegistration, RegistrationHandlers.delete)
     // Before the next one, which would match the path as that of a hub with a longer name.
-    on(.listTaggedRegistrations, API.listTaggedRegistrations)
-    on(.listRegistrations, API.listRegistrations)
+    on(.listTaggedRegistrations, RegistrationHandlers.listTagged)
+    on(.listRegistrations, RegistrationHandlers.list)
 
     // Before `send`, for the same reason.
-    on(.broadcast, API.broadcast)
-    on(.send, API.send)
-    on(.sendBatch, API.sendBatch)
-    on(.schedule, API.schedule)
-    on(.cancelScheduled, API.cancelScheduled)
-    on(.getNotification, API.getNotification)
-    on(.abortNotification, API.abortNotification)
+    on(.broadcast, ChannelHandlers.broadcast)
+    on(.send, SendHandlers.send)
+    on(.sendBatch, SendHandlers.batch)
+    on(.schedule, SendHandlers.schedule)
+    on(.cancelScheduled, SendHandlers.cancelScheduled)
+    on(.getNotification, NotificationHandlers.get)
+    on(.abortNotification, SendHandlers.abort)
     // The `Location` of a batch.
-    on(.getBatchNotification, API.getNotification)
-    on(.getNotificationErrors, API.getErrors)
-    on(.listDeviceOutcomes, API.listDeviceOutcomes)
+    on(.getBatchNotification, NotificationHandlers.get)
+    on(.getNotificationErrors, NotificationHandlers.errors)
+    on(.listDeviceOutcomes, NotificationHandlers.deviceOutcomes)
     // Shows stored data of a device.
-    on(.explainNotification, API.explainNotification)
-    on(.getProgress, API.getProgress)
-    on(.streamEvents, API.streamEvents)
+    on(.explainNotification, NotificationHandlers.explain)
+    on(.getProgress, ProgressHandlers.get)
+    on(.streamEvents, ProgressHandlers.stream)
     // Only for hubs with a single segment: `/hub/channels/id/messages` is not a list.
-    on(.listNotifications, API.listNotifications)
-    on(.listScheduled, API.listScheduled)
+    on(.listNotifications, NotificationHandlers.list)
+    on(.listScheduled, NotificationHandlers.scheduled)
 
-    on(.getStatistics, API.getStatistics)
-    on(.countAudience, API.countAudience)
-    on(.eraseUser, hidesObject: true, API.eraseUser)
-    on(.listRemovals, API.listRemovals)
-    on(.restoreRemovals, API.restoreRemovals)
+    on(.getStatistics, StatisticsHandlers.get)
+    on(.countAudience, DeviceHandlers.countAudience)
+    on(.eraseUser, hidesObject: true, DeviceHandlers.eraseUser)
+    on(.listRemovals, DeviceHandlers.removals)
+    on(.restoreRemovals, DeviceHandlers.restore)
 
     // A job exports all handles, or changes and deletes devices by the thousand.
-    on(.submitJob, wantsConfirmation: true, API.submitJob)
+    on(.submitJob, wantsConfirmation: true, JobHandlers.submit)
     // The URLs of jobs contain signatures.
-    on(.getJob, isSecret: true, API.getJob)
-    on(.listJobs, isSecret: true, API.listJobs)
-    on(.feedbackContainer, isSecret: true, API.feedbackContainer)
+    on(.getJob, isSecret: true, JobHandlers.get)
+    on(.listJobs, isSecret: true, JobHandlers.list)
+    on(.feedbackContainer, isSecret: true, FeedbackHandlers.container)
     for method in [HTTPMethod.get, .head] {
-      on(.listFeedback, as: method, isSecret: true, API.listFeedback)
-      on(.readFeedback, as: method, isSecret: true, API.readFeedback)
+      on(.listFeedback, as: method, isSecret: true, FeedbackHandlers.list)
+      on(.readFeedback, as: method, isSecret: true, FeedbackHandlers.read)
     }
 
-    on(.listCredentials, API.listCredentials)
-    on(.probeCredential, onlyLooks: true, isSecret: true, API.probeCredential)
+    on(.listCredentials, CredentialHandlers.list)
+    on(.probeCredential, onlyLooks: true, isSecret: true, CredentialHandlers.probe)
 
-    on(.createChannel, API.createChannel)
-    on(.listChannels, API.listChannels)
-    on(.getChannel, API.getChannel)
-    on(.deleteChannel, API.deleteChannel)
+    on(.createChannel, ChannelHandlers.create)
+    on(.listChannels, ChannelHandlers.list)
+    on(.getChannel, ChannelHandlers.get)
+    on(.deleteChannel, ChannelHandlers.delete)
 
-    on(.listActivity, API.listActivity)
+    on(.listActivity, ActivityHandlers.list)
     // Before the hubs, whose names cannot begin with a dollar sign.
-    manage(.listAllActivity, .namespace, API.listAllActivity)
+    manage(.listAllActivity, .namespace, ActivityHandlers.listAll)
 
     // Hubs themselves (docs/protocol/rest.md, section 8, rows 25 to 29).
-    manage(.putHub, .creation, API.putHub)
-    manage(.getHub, .reading, API.getHub)
-    manage(.deleteHub, .change, API.deleteHub)
-    manage(.listServices, .namespace, API.listServices)
-    manage(.listHubs, .namespace, API.listHubs)
+    manage(.putHub, .creation, HubHandlers.put)
+    manage(.getHub, .reading, HubHandlers.get)
+    manage(.deleteHub, .change, HubHandlers.delete)
+    manage(.listServices, .namespace, HubHandlers.services)
+    manage(.listHubs, .namespace, HubHandlers.list)
     return table
   }()
 }
@@ -214,197 +225,4 @@ struct ManagementCall {
   func showsSecrets(of hub: Hub) -> Bool {
     signedIn.map { $0.isConfirmed && $0.roles[hub.name] == .manager } ?? true
   }
-}
-
-extension HubAPI {
-  fileprivate func enter(
-    _ request: HTTPRequest, _ parameters: HTTPPathParameters, _ replies: Replies,
-    by terms: RouteTerms, _ note: inout RequestNote
-  ) async throws(HubFailure) -> HubCall {
-    let name = parameters["hub"] ?? ""
-    let access = terms.access
-    func activity(_ admission: Admission) -> ActivityNote? {
-      terms.change.map {
-        ActivityNote(
-          $0, of: terms.hidesObject ? nil : parameters["id"], hub: admission.hub.id,
-          named: admission.hub.name,
-          by: admission.caller, from: request.remoteAddress, at: service.clock.now())
-      }
-    }
-    if let owner {
-      note.isKnown = true
-      let admission = Admission(hub: try await service.hub(named: name), caller: owner.caller)
-      // As with a key, what devices write is not logged.
-      if access != .listen { note.activity = activity(admission) }
-      // The owner of a disabled hub may look at it.
-      if terms.change != nil { try admission.require(.manage) }
-      return HubCall(
-        admission: admission, id: parameters["id"], request: request, replies: replies,
-        activity: note.activity)
-    }
-    if let signedIn = try await operatorOf(request) {
-      note.isKnown = true
-      let admission = try await admit(signedIn, to: name)
-      note.activity = activity(admission)
-      try signedIn.require(terms.role, in: name, confirmed: terms.wantsConfirmation)
-      try admission.require(.manage)
-      return HubCall(
-        admission: admission, id: parameters["id"], request: request, replies: replies,
-        activity: note.activity, signedIn: signedIn,
-        isStillAllowed: { [signIn] in
-          await signIn?.holds(signedIn, terms.role, in: name) ?? false
-        })
-    }
-    var header = request.headers[WireName.authorization]
-    let right: AccessRights
-    switch access {
-    case .listen: right = .listen
-    case .send: right = .send
-    case .sendByAddress:
-      right = .send
-      header = header ?? request.tokenInQuery
-    case .manage: right = .manage
-    case .manageOrOwn:
-      right = request.target.queryItem(WireName.filter) == nil ? .manage : .listen
-    case .container:
-      right = .manage
-      header = try containerToken(of: name, request)
-    }
-    let admission = try await service.admit(
-      header: header, hub: name, host: request.headers["Host"], path: request.target.description,
-      publicNames: configuration.publicHosts)
-    note.isKnown = true
-    // Device operations are not logged, whichever key they use: an app's backend registers
-    // thousands. Refusals of a device's key are not logged either.
-    if access != .listen, admission.caller.rights != .listen {
-      note.activity = activity(admission)
-    }
-    try admission.require(right)
-    return HubCall(
-      admission: admission, id: parameters["id"], request: request, replies: replies,
-      activity: note.activity,
-      isStillAllowed: keeps(right, header, of: name, request))
-  }
-
-  /// Whether a token's key still exists and still has a right.
-  private func keeps(
-    _ right: AccessRights, _ header: String?, of name: String, _ request: HTTPRequest
-  ) -> @Sendable () async -> Bool {
-    let start = service.clock.now()
-    let (host, path) = (request.headers["Host"], request.target.description)
-    return { [service, names = configuration.publicHosts] in
-      do throws(HubFailure) {
-        try await service.admit(
-          header: header, hub: name, host: host, path: path, publicNames: names, since: start
-        ).require(right)
-        return true
-      } catch {
-        // A failure of the store is not the caller's fault.
-        return error.status >= 500
-      }
-    }
-  }
-
-  fileprivate func enter(
-    _ request: HTTPRequest, _ parameters: HTTPPathParameters, _ replies: Replies,
-    by access: ManagementAccess, _ note: inout RequestNote
-  ) async throws(HubFailure) -> ManagementCall {
-    // A URL layer that turns "DELETE /hub/installations/.." into "DELETE /hub/" must not delete the
-    // hub.
-    if access == .creation || access == .change, request.target.hasTrailingSlash {
-      try await requireToken(of: request)
-      throw HubFailure(
-        status: 400, message: "A hub is changed or deleted without a slash at the path's end")
-    }
-    let name = parameters["hub"] ?? ""
-    let isCreation = access == .creation && request.headers[WireName.ifMatch] == nil
-    let change = access == .change ? "deleteHub" : isCreation ? "createHub" : "updateHub"
-    func log(_ hub: Hub?, _ caller: Caller, _ note: inout RequestNote) {
-      guard access == .creation || access == .change else { return }
-      note.activity = ActivityNote(
-        change, hub: hub?.id ?? 0, named: String(name.unicodeScalars.prefix(260)), by: caller,
-        from: request.remoteAddress,
-        at: service.clock.now())
-    }
-    if let owner {
-      note.isKnown = true
-      let hub = access == .namespace ? nil : try await hubIfThere(name)
-      log(hub, owner.caller, &note)
-      return ManagementCall(request: request, replies: replies, name: name, exists: hub != nil)
-    }
-    if let signedIn = try await operatorOf(request) {
-      note.isKnown = true
-      let hub = access == .namespace ? nil : try await hubIfThere(name)
-      // Refusals of an operator without a role must not fill the logs of others' hubs.
-      if signedIn.roles[name] != nil { log(hub, signedIn.caller, &note) }
-      switch access {
-      // Lists omit hubs in which the operator has no role.
-      case .namespace: break
-      case .reading: try signedIn.require(.viewer, in: name, confirmed: false)
-      // The reply to an update contains keys, like the description that is written back.
-      case .creation where !isCreation, .change:
-        try signedIn.require(.manager, in: name, confirmed: true)
-      case .creation:
-        guard signedIn.roles.everywhere == .manager else { throw .noRole }
-      }
-      return ManagementCall(
-        request: request, replies: replies, name: name, exists: hub != nil, signedIn: signedIn)
-    }
-    do {
-      let (hub, caller) = try await service.authorizeManagement(
-        header: request.headers[WireName.authorization], hub: access == .namespace ? nil : name,
-        host: request.headers["Host"], path: request.target.description,
-        publicNames: configuration.publicHosts, ofNamespace: isCreation || access == .namespace)
-      note.isKnown = true
-      log(hub, caller, &note)
-      return ManagementCall(request: request, replies: replies, name: name, exists: hub != nil)
-    } catch {
-      // As recorded: reading a hub reports an invalid signature in these words
-      // (docs/protocol/sas.md, section 6).
-      guard access == .reading, error == .invalidSignature else { throw error }
-      throw HubFailure(status: 401, message: HubFailure.manageClaim.message, hint: error.hint)
-    }
-  }
-
-  private func hubIfThere(_ name: String) async throws(HubFailure) -> Hub? {
-    do { return try await service.hub(named: name) } catch {
-      if error.status == 404 { return nil }
-      throw error
-    }
-  }
-
-  /// Requires a token for this resource, with any rights: only its holders may learn that something
-  /// does not exist (404) or is not permitted (405) (docs/protocol/sas.md, section 6).
-  ///
-  /// Such a path does not show where the hub's name ends, so every prefix of it is tried.
-  func requireToken(of request: HTTPRequest) async throws(HubFailure) {
-    if owner != nil { return }
-    let header = request.headers[WireName.authorization]
-    let host = request.headers["Host"]
-    let path = request.target.description
-    var name: String?
-    var refusal: HubFailure?
-    for segment in request.target.pathSegments.prefix(Self.maxNameSegments) {
-      guard let decoded = segment.decoded, !decoded.isEmpty else { break }
-      name = name.map { $0 + "/" + decoded } ?? decoded
-      do {
-        _ = try await service.authorize(
-          header: header, hub: name ?? "", host: host, path: path,
-          publicNames: configuration.publicHosts, requiring: [])
-        return
-      } catch HubFailure.noHub {
-        return  // The token is one of the namespace.
-      } catch {
-        guard error == .invalidSignature else { throw error }
-        refusal = error
-      }
-    }
-    if let refusal { throw refusal }
-    _ = try await service.authorizeManagement(
-      header: header, hub: nil, host: host, path: path, publicNames: configuration.publicHosts,
-      ofNamespace: true)
-  }
-
-  /// The maximum number of path segments that are tried as the name of a hub.
-  private static let maxNameSegments = 8
 }

@@ -7,7 +7,9 @@ import Wire
 /// Feedback about handles (docs/protocol/rest.md, section 6), served the way Azure Blob Storage
 /// serves a container: a list of blobs, one per hour, and the blobs. Access takes a signature in
 /// the URL, which `GET /{hub}/feedbackcontainer` issues.
-extension HubAPI {
+struct FeedbackHandlers: RouteHandlers {
+  let api: HubAPI
+
   /// The fields of the URL, named like those of a storage signature, because clients parse them.
   private enum Field {
     static let policy = "si"
@@ -15,7 +17,7 @@ extension HubAPI {
     static let signature = "sig"
   }
 
-  func feedbackContainer(_ call: HubCall) async throws -> HTTPResponse {
+  func container(_ call: HubCall) async throws -> HTTPResponse {
     let token = try await service.feedbackToken(
       hub: call.hub, resource: signedResource(of: call.hub.name, call.request))
     let expiry = WireDate.seconds(token.expiresAt).percentEncoded
@@ -47,18 +49,18 @@ extension HubAPI {
   /// The resource that the signature covers: the same for every spelling of the hub's name and for
   /// either scheme.
   private func signedResource(of hub: String, _ request: HTTPRequest) -> String {
-    "https://\(host(of: request))/\(hub)/$feedback".lowercased()
+    "https://\(api.host(of: request))/\(hub)/$feedback".lowercased()
   }
 
   private func containerAddress(of hub: String, _ request: HTTPRequest) -> String {
-    "\(scheme(of: request))://\(host(of: request))/\(hub)/$feedback"
+    "\(api.scheme(of: request))://\(api.host(of: request))/\(hub)/$feedback"
   }
 
-  func listFeedback(_ call: HubCall) async throws -> HTTPResponse {
+  func list(_ call: HubCall) async throws -> HTTPResponse {
     let (hub, request) = (call.hub, call.request)
     let address = containerAddress(of: hub.name, request)
     var text = "<?xml version=\"1.0\" encoding=\"utf-8\"?><EnumerationResults ServiceEndpoint=\""
-    text += "\(scheme(of: request))://\(host(of: request))/\" ContainerName=\""
+    text += "\(api.scheme(of: request))://\(api.host(of: request))/\" ContainerName=\""
     text += "\(hub.name)/$feedback\"><Blobs>"
     for hour in try await service.feedbackHours(hub: hub) {
       let name = Self.blobName(hour.hour)
@@ -71,7 +73,7 @@ extension HubAPI {
     return call.replies.document(.ok, Array(text.utf8), type: "application/xml")
   }
 
-  func readFeedback(_ call: HubCall) async throws -> HTTPResponse {
+  func read(_ call: HubCall) async throws -> HTTPResponse {
     let hub = call.hub
     guard
       let hour = try await service.feedbackHours(hub: hub)

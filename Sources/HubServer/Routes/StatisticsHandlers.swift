@@ -4,12 +4,14 @@ import HubCore
 import NotificationHubs
 
 /// The statistics of a hub over time (`docs/extensions.md`).
-extension HubAPI {
-  func getStatistics(_ call: HubCall) async throws -> HTTPResponse {
+struct StatisticsHandlers: RouteHandlers {
+  let api: HubAPI
+
+  func get(_ call: HubCall) async throws -> HTTPResponse {
     typealias Parameter = HubStatistics.Parameter
     let target = call.request.target
     var query = StatisticsQuery(
-      from: try time(Parameter.from, in: target), to: try time(Parameter.to, in: target))
+      from: try target.time(Parameter.from), to: try target.time(Parameter.to))
     if let item = target.queryItem(Parameter.step) {
       // A text that is not a number becomes 0, which is refused like any other invalid step.
       query.step = item.value.flatMap { Int($0) } ?? 0

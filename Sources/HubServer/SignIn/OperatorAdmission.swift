@@ -2,29 +2,6 @@ import HTTPServer
 import HubCore
 import NotificationHubs
 
-/// API requests with an operator's cookie instead of a token.
-extension HubAPI {
-  /// Returns the signed-in operator, if the request has a session cookie and no token.
-  /// - Throws: 401 for a session that has ended, 403 for a page of another origin.
-  func operatorOf(_ request: HTTPRequest) async throws(HubFailure) -> OperatorSignIn.Operator? {
-    guard let signIn, request.headers[WireName.authorization] == nil,
-      let token = request.sessionToken
-    else { return nil }
-    guard request.isOfSameOrigin else { throw .fromElsewhere }
-    guard let one = try await signIn.find(token) else { throw .signedOut }
-    return one
-  }
-
-  /// - Returns: The hub, if the operator has any role in it.
-  func admit(
-    _ one: OperatorSignIn.Operator, to hub: String
-  ) async throws(HubFailure) -> Admission {
-    guard one.roles[hub] != nil else { throw .noRole }
-    let found = try await service.hub(named: hub)
-    return Admission(hub: found, caller: one.caller)
-  }
-}
-
 extension OperatorSignIn.Operator {
   /// A caller with all rights; the limits of the role are checked before.
   var caller: Caller { Caller(name: name, via: .portal, rights: .all) }

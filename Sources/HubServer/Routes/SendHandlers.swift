@@ -3,7 +3,9 @@ import HubCore
 import NotificationHubs
 
 /// Sends and their results (docs/protocol/rest.md, section 5).
-extension HubAPI {
+struct SendHandlers: RouteHandlers {
+  let api: HubAPI
+
   private enum Flag {
     static let direct = "direct"
     static let test = "test"
@@ -43,7 +45,7 @@ extension HubAPI {
       status: 400, message: "'dry-run' is for POST /messages; this request would have sent")
   }
 
-  func sendBatch(_ call: HubCall) async throws -> HTTPResponse {
+  func batch(_ call: HubCall) async throws -> HTTPResponse {
     try refuseDryRun(call)
     let record = try await service.sendBatch(
       hub: call.hub, headers: call.request.headers, body: call.request.body,
@@ -71,7 +73,7 @@ extension HubAPI {
     return call.replies.empty(.ok)
   }
 
-  func abortNotification(_ call: HubCall) async throws -> HTTPResponse {
+  func abort(_ call: HubCall) async throws -> HTTPResponse {
     let abort = try await service.abort(
       hub: call.hub, id: NotificationID(rawValue: call.requiredID()))
     observer?.log(
@@ -95,7 +97,7 @@ extension HubAPI {
         ("bytes", .number(record.request.body.count)),
       ])
     var response = call.replies.empty(.created)
-    response.headers.add(WireName.location, address(of: record.id, below: call.request))
+    response.headers.add(WireName.location, api.address(of: record.id, below: call.request))
     return response
   }
 
@@ -104,42 +106,6 @@ extension HubAPI {
     let preview = try await service.preview(
       hub: call.hub, headers: call.request.headers, body: call.request.body, isDirect: isDirect)
     return call.replies.json(preview.json)
-  }
-}
-
-/// Broadcast channels of APNs (`docs/extensions.md`).
-extension HubAPI {
-  func createChannel(_ call: HubCall) async throws -> HTTPResponse {
-    let channel = try await service.createChannel(hub: call.hub, body: call.request.body)
-    call.activity?.refine(object: channel.id)
-    var response = call.replies.json(channel.json, status: .created)
-    response.headers.add(
-      WireName.location, address(of: call.request).appending(channel.id).text)
-    return response
-  }
-
-  func listChannels(_ call: HubCall) async throws -> HTTPResponse {
-    call.replies.json(BroadcastChannel.list(try await service.channels(hub: call.hub)))
-  }
-
-  func getChannel(_ call: HubCall) async throws -> HTTPResponse {
-    let channel = try await service.channel(hub: call.hub, id: call.requiredID())
-    return call.replies.json(channel.json)
-  }
-
-  func deleteChannel(_ call: HubCall) async throws -> HTTPResponse {
-    try await service.deleteChannel(hub: call.hub, id: call.requiredID())
-    return call.replies.empty(.noContent)
-  }
-
-  func broadcast(_ call: HubCall) async throws -> HTTPResponse {
-    let receipt = try await service.broadcast(
-      hub: call.hub, channel: call.requiredID(), headers: call.request.headers,
-      body: call.request.body)
-    observer?.log(
-      .info, "broadcast.sent", "",
-      [("hub", .text(call.hub.name)), ("bytes", .number(call.request.body.count))])
-    return call.replies.json(receipt.json)
   }
 }
 

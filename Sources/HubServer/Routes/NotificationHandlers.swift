@@ -4,14 +4,19 @@ import HubCore
 import NotificationHubs
 import Wire
 
-/// The telemetry of a notification (docs/protocol/rest.md, section 5.8).
-extension HubAPI {
-  func getNotification(_ call: HubCall) async throws -> HTTPResponse {
+/// Reads of notifications: telemetry (docs/protocol/rest.md, section 5.8) and, as extensions
+/// (`docs/extensions.md`), outcomes of single devices, explanations and lists. The errors of a
+/// notification, device by device, are the target of `PnsErrorDetailsUri` in its telemetry, as a
+/// list of feedback documents (section 6).
+struct NotificationHandlers: RouteHandlers {
+  let api: HubAPI
+
+  func get(_ call: HubCall) async throws -> HTTPResponse {
     let id = NotificationID(rawValue: try call.requiredID())
     let isExtended = call.request.readsExtensions
     var telemetry = try await service.telemetry(hub: call.hub, id: id, isExtended: isExtended)
     if !isExtended { telemetry.dueTime = nil }
-    telemetry.location = address(of: call.request, scheme: "sb")
+    telemetry.location = api.address(of: call.request, scheme: "sb")
     // An operator's cookie gives access to the list anyway, and a URL with its own token would give
     // access for an hour to anyone it is passed to.
     if telemetry.hasErrors, call.signedIn == nil, APIVersion.hasErrorDetails(call.request.target) {
@@ -19,11 +24,7 @@ extension HubAPI {
     }
     return call.replies.document(.ok, Array(telemetry.xml.utf8))
   }
-}
 
-/// The errors of a notification, device by device: the target of `PnsErrorDetailsUri` in its
-/// telemetry (docs/protocol/rest.md, section 5.8), as a list of feedback documents (section 6).
-extension HubAPI {
   /// The time for which the URL in telemetry gives access, in seconds. Each reply contains a new
   /// one.
   private static let lifetime: TimeInterval = 3600
@@ -34,13 +35,13 @@ extension HubAPI {
   ///
   /// - Returns: `nil` if the hub has no policy left with the required right.
   func errorDetailsAddress(of id: NotificationID, _ call: HubCall) async throws -> String? {
-    let resource = address(of: call.hub, "messages/\(id.rawValue)/errors", call.request)
+    let resource = api.address(of: call.hub, "messages/\(id.rawValue)/errors", call.request)
     let token = try await service.token(
       for: resource, hub: call.hub, right: .send, lifetime: Self.lifetime)
     return token.map { "\(resource)?\($0.fields)" }
   }
 
-  func getErrors(_ call: HubCall) async throws -> HTTPResponse {
+  func errors(_ call: HubCall) async throws -> HTTPResponse {
     let id = NotificationID(rawValue: try call.requiredID())
     let first = try await service.errors(
       of: id, hub: call.hub, after: 0, limit: Self.pageSize)
@@ -58,28 +59,12 @@ extension HubAPI {
     }
     return response
   }
-}
 
-extension SharedAccessSignature {
-  /// The token's fields as a query.
-  fileprivate var fields: Substring { text.drop { $0 != " " }.dropFirst() }
-}
-
-extension HTTPRequest {
-  /// The token in the query of a URL, in the form of a header; `nil` if the query contains none.
-  var tokenInQuery: String? {
-    guard target.queryItem("sig") != nil, let query = target.rawQuery else { return nil }
-    return "SharedAccessSignature " + String(decoding: query, as: UTF8.self)
-  }
-}
-
-/// The outcomes of a notification for single devices (`docs/extensions.md`).
-extension HubAPI {
-  func listDeviceOutcomes(_ call: HubCall) async throws -> HTTPResponse {
+  func deviceOutcomes(_ call: HubCall) async throws -> HTTPResponse {
     let target = call.request.target
     let page = try await service.deviceOutcomes(
       of: NotificationID(rawValue: call.requiredID()), hub: call.hub, try outcomes(in: target),
-      after: try position(in: target), limit: try pageSize(in: target))
+      after: try target.position(), limit: try target.pageSize())
     var response = call.replies.json(DeviceOutcomeList.json(page.devices))
     if let next = page.next {
       response.headers.add(
@@ -104,16 +89,13 @@ extension HubAPI {
       filter.outcomes = [outcome]
     }
     if let item = target.queryItem(Parameter.platform) {
-      filter.platform = try platform(item.value)
+      filter.platform = try .named(item.value)
     }
     filter.installation = target.queryItem(Parameter.installation)?.value
     return filter
   }
-}
 
-/// Details about a notification beyond its telemetry (`docs/extensions.md`).
-extension HubAPI {
-  func explainNotification(_ call: HubCall) async throws -> HTTPResponse {
+  func explain(_ call: HubCall) async throws -> HTTPResponse {
     typealias Parameter = DeviceOutcomeList.Parameter
     let target = call.request.target
     let installation = target.queryItem(Parameter.installation)
@@ -140,20 +122,11 @@ extension HubAPI {
     return value
   }
 
-  func getProgress(_ call: HubCall) async throws -> HTTPResponse {
-    let progress = try await service.progress(
-      of: NotificationID(rawValue: call.requiredID()), hub: call.hub)
-    return call.replies.json(progress.json)
-  }
-}
-
-/// Lists of notifications (`docs/extensions.md`).
-extension HubAPI {
-  func listNotifications(_ call: HubCall) async throws -> HTTPResponse {
+  func list(_ call: HubCall) async throws -> HTTPResponse {
     try await listNotifications(call, .newestFirst)
   }
 
-  func listScheduled(_ call: HubCall) async throws -> HTTPResponse {
+  func scheduled(_ call: HubCall) async throws -> HTTPResponse {
     try await listNotifications(call, .scheduled)
   }
 
@@ -163,7 +136,7 @@ extension HubAPI {
     let target = call.request.target
     let page = try await service.notifications(
       hub: call.hub, try notifications(in: target), in: order,
-      after: try listPosition(in: target), limit: try pageSize(in: target))
+      after: try target.listPosition(), limit: try target.pageSize())
     var response = call.replies.json(NotificationList.json(page.notifications))
     if let next = page.next {
       response.headers.add(WireName.continuationToken, ContinuationToken.encode(next))
@@ -199,8 +172,21 @@ extension HubAPI {
     if let item = target.queryItem(Parameter.tag) {
       filter.tag = Tag(rawValue: (item.value ?? "").trimmingBlanks)
     }
-    filter.from = try time(Parameter.from, in: target)
-    filter.until = try time(Parameter.until, in: target)
+    filter.from = try target.time(Parameter.from)
+    filter.until = try target.time(Parameter.until)
     return filter
+  }
+}
+
+extension SharedAccessSignature {
+  /// The token's fields as a query.
+  fileprivate var fields: Substring { text.drop { $0 != " " }.dropFirst() }
+}
+
+extension HTTPRequest {
+  /// The token in the query of a URL, in the form of a header; `nil` if the query contains none.
+  var tokenInQuery: String? {
+    guard target.queryItem("sig") != nil, let query = target.rawQuery else { return nil }
+    return "SharedAccessSignature " + String(decoding: query, as: UTF8.self)
   }
 }

@@ -3,15 +3,23 @@ import HTTPServer
 import HubCore
 import NotificationHubs
 
-/// The progress of a notification as server-sent events (`docs/extensions.md`).
-extension HubAPI {
+/// The progress of a notification, at once or as server-sent events (`docs/extensions.md`).
+struct ProgressHandlers: RouteHandlers {
+  let api: HubAPI
+
   /// The maximum duration of a stream in seconds, which limits watching with an expired token.
   private static let longestStream = 3_600.0
   /// The interval in seconds at which a stream checks that its operator is still signed in, or its
   /// key still exists. There is an update at least every ``ProgressFeeds/silence``.
   private static let trust = 5.0
 
-  func streamEvents(_ call: HubCall) async throws -> HTTPResponse {
+  func get(_ call: HubCall) async throws -> HTTPResponse {
+    let progress = try await service.progress(
+      of: NotificationID(rawValue: call.requiredID()), hub: call.hub)
+    return call.replies.json(progress.json)
+  }
+
+  func stream(_ call: HubCall) async throws -> HTTPResponse {
     let updates = try await service.progressUpdates(
       of: NotificationID(rawValue: call.requiredID()), hub: call.hub)
     var response = call.replies.bare(.ok)

@@ -5,8 +5,10 @@ import NotificationHubs
 import Synchronization
 
 /// Hubs themselves (docs/protocol/rest.md, section 8).
-extension HubAPI {
-  func putHub(_ call: ManagementCall) async throws -> HTTPResponse {
+struct HubHandlers: RouteHandlers {
+  let api: HubAPI
+
+  func put(_ call: ManagementCall) async throws -> HTTPResponse {
     let condition: ETagCondition
     do {
       condition = try ETagCondition(ifMatch: call.request.headers[WireName.ifMatch])
@@ -38,7 +40,7 @@ extension HubAPI {
     }
   }
 
-  func getHub(_ call: ManagementCall) async throws -> HTTPResponse {
+  func get(_ call: ManagementCall) async throws -> HTTPResponse {
     guard call.exists, let entry = try await service.description(ofHub: call.name) else {
       // As recorded: the request falls through to an empty list of services.
       return services([], call)
@@ -46,16 +48,16 @@ extension HubAPI {
     return try await description(call, status: .ok, published: entry.hub.createdAt)
   }
 
-  func deleteHub(_ call: ManagementCall) async throws -> HTTPResponse {
+  func delete(_ call: ManagementCall) async throws -> HTTPResponse {
     try await service.deleteHub(named: call.name)
     return call.replies.bare(.ok)
   }
 
-  func listServices(_ call: ManagementCall) async throws -> HTTPResponse {
+  func services(_ call: ManagementCall) async throws -> HTTPResponse {
     services(try await service.descriptions().map(\.hub).filter(call.shows).map(\.name), call)
   }
 
-  func listHubs(_ call: ManagementCall) async throws -> HTTPResponse {
+  func list(_ call: ManagementCall) async throws -> HTTPResponse {
     var entries = try await service.descriptions().filter { call.shows($0.hub) }[...]
     if let skip = try number(call, "$skip") { entries = entries.dropFirst(skip) }
     if let top = try number(call, WireName.top) { entries = entries.prefix(top) }
@@ -63,7 +65,7 @@ extension HubAPI {
       (hub: shown($0, call), published: $0.hub.createdAt, updated: $0.hub.updatedAt)
     }
     let feed = HubListing.descriptions(
-      items, address: address(of: call.request), namespace: namespace(of: call.request),
+      items, address: api.address(of: call.request), namespace: namespace(of: call.request),
       now: service.clock.now())
     return call.replies.atom(WireName.atomFeed, feed)
   }
@@ -85,7 +87,7 @@ extension HubAPI {
       throw HubFailure.noHub
     }
     let document = shown(entry, call).entryXML(
-      address: address(of: call.request), namespace: namespace(of: call.request),
+      address: api.address(of: call.request), namespace: namespace(of: call.request),
       published: published, updated: entry.hub.updatedAt)
     return call.replies.atom(WireName.atomEntry, document, status: status)
   }
@@ -98,8 +100,8 @@ extension HubAPI {
 
   /// The namespace's name: the configured one or, as in the original, the first label of the host.
   private func namespace(of request: HTTPRequest) -> String {
-    if let name = configuration.namespace { return name }
-    let labels = host(of: request).prefix { $0 != ":" }.split(separator: ".")
+    if let name = api.configuration.namespace { return name }
+    let labels = api.host(of: request).prefix { $0 != ":" }.split(separator: ".")
     let isAddress = labels.last?.allSatisfy(\.isNumber) ?? true
     guard labels.count > 1, !isAddress, let first = labels.first else { return "belfry" }
     return first.lowercased()
@@ -108,7 +110,7 @@ extension HubAPI {
   private func services(_ hubs: [String], _ call: ManagementCall) -> HTTPResponse {
     let first = Self.serviceNumber.add(hubs.count + 1, ordering: .relaxed).oldValue
     let feed = HubListing.services(
-      hubs: hubs, endpoint: host(of: call.request), service: Self.serviceID, number: first,
+      hubs: hubs, endpoint: api.host(of: call.request), service: Self.serviceID, number: first,
       now: service.clock.now())
     return call.replies.atom(WireName.atomFeed, feed)
   }
@@ -116,18 +118,4 @@ extension HubAPI {
   // As recorded, the ids of list entries are a UUID of the server and an increasing number.
   private static let serviceID = UUID().uuidString.lowercased()
   private static let serviceNumber = Atomic<Int>(1)
-}
-
-/// The credentials of a hub without their secrets (docs/extensions.md).
-extension HubAPI {
-  func listCredentials(_ call: HubCall) async throws -> HTTPResponse {
-    call.replies.json(CredentialState.json(try await service.credentialStates(hub: call.hub)))
-  }
-
-  func probeCredential(_ call: HubCall) async throws -> HTTPResponse {
-    guard let platform = PushPlatform(installationWord: try call.requiredID()) else {
-      throw HubFailure(status: 400, message: "The path names no platform; say apns, fcmv1 …")
-    }
-    return call.replies.json(try await service.probeCredential(of: platform, hub: call.hub).json)
-  }
 }

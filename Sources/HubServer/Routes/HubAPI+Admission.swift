@@ -1,0 +1,220 @@
+import HTTPServer
+import HubCore
+import NotificationHubs
+
+/// The check of a request's caller before its handler is called: the owner of this process, a
+/// signed-in operator, or a token.
+extension HubAPI {
+  func enter(
+    _ request: HTTPRequest, _ parameters: HTTPPathParameters, _ replies: Replies,
+    by terms: RouteTerms, _ note: inout RequestNote
+  ) async throws(HubFailure) -> HubCall {
+    let name = parameters["hub"] ?? ""
+    let access = terms.access
+    func activity(_ admission: Admission) -> ActivityNote? {
+      terms.change.map {
+        ActivityNote(
+          $0, of: terms.hidesObject ? nil : parameters["id"], hub: admission.hub.id,
+          named: admission.hub.name,
+          by: admission.caller, from: request.remoteAddress, at: service.clock.now())
+      }
+    }
+    if let owner {
+      note.isKnown = true
+      let admission = Admission(hub: try await service.hub(named: name), caller: owner.caller)
+      // As with a key, what devices write is not logged.
+      if access != .listen { note.activity = activity(admission) }
+      // The owner of a disabled hub may look at it.
+      if terms.change != nil { try admission.require(.manage) }
+      return HubCall(
+        admission: admission, id: parameters["id"], request: request, replies: replies,
+        activity: note.activity)
+    }
+    if let signedIn = try await operatorOf(request) {
+      note.isKnown = true
+      let admission = try await admit(signedIn, to: name)
+      note.activity = activity(admission)
+      try signedIn.require(terms.role, in: name, confirmed: terms.wantsConfirmation)
+      try admission.require(.manage)
+      return HubCall(
+        admission: admission, id: parameters["id"], request: request, replies: replies,
+        activity: note.activity, signedIn: signedIn,
+        isStillAllowed: { [signIn] in
+          await signIn?.holds(signedIn, terms.role, in: name) ?? false
+        })
+    }
+    var header = request.headers[WireName.authorization]
+    let right: AccessRights
+    switch access {
+    case .listen: right = .listen
+    case .send: right = .send
+    case .sendByAddress:
+      right = .send
+      header = header ?? request.tokenInQuery
+    case .manage: right = .manage
+    case .manageOrOwn:
+      right = request.target.queryItem(WireName.filter) == nil ? .manage : .listen
+    case .container:
+      right = .manage
+      header = try FeedbackHandlers(api: self).containerToken(of: name, request)
+    }
+    let admission = try await service.admit(
+      header: header, hub: name, host: request.headers["Host"], path: request.target.description,
+      publicNames: configuration.publicHosts)
+    note.isKnown = true
+    // Device operations are not logged, whichever key they use: an app's backend registers
+    // thousands. Refusals of a device's key are not logged either.
+    if access != .listen, admission.caller.rights != .listen {
+      note.activity = activity(admission)
+    }
+    try admission.require(right)
+    return HubCall(
+      admission: admission, id: parameters["id"], request: request, replies: replies,
+      activity: note.activity,
+      isStillAllowed: keeps(right, header, of: name, request))
+  }
+
+  /// Whether a token's key still exists and still has a right.
+  private func keeps(
+    _ right: AccessRights, _ header: String?, of name: String, _ request: HTTPRequest
+  ) -> @Sendable () async -> Bool {
+    let start = service.clock.now()
+    let (host, path) = (request.headers["Host"], request.target.description)
+    return { [service, names = configuration.publicHosts] in
+      do throws(HubFailure) {
+        try await service.admit(
+          header: header, hub: name, host: host, path: path, publicNames: names, since: start
+        ).require(right)
+        return true
+      } catch {
+        // A failure of the store is not the caller's fault.
+        return error.status >= 500
+      }
+    }
+  }
+
+  func enter(
+    _ request: HTTPRequest, _ parameters: HTTPPathParameters, _ replies: Replies,
+    by access: ManagementAccess, _ note: inout RequestNote
+  ) async throws(HubFailure) -> ManagementCall {
+    // A URL layer that turns "DELETE /hub/installations/.." into "DELETE /hub/" must not delete the
+    // hub.
+    if access == .creation || access == .change, request.target.hasTrailingSlash {
+      try await requireToken(of: request)
+      throw HubFailure(
+        status: 400, message: "A hub is changed or deleted without a slash at the path's end")
+    }
+    let name = parameters["hub"] ?? ""
+    let isCreation = access == .creation && request.headers[WireName.ifMatch] == nil
+    let change = access == .change ? "deleteHub" : isCreation ? "createHub" : "updateHub"
+    func log(_ hub: Hub?, _ caller: Caller, _ note: inout RequestNote) {
+      guard access == .creation || access == .change else { return }
+      note.activity = ActivityNote(
+        change, hub: hub?.id ?? 0, named: String(name.unicodeScalars.prefix(260)), by: caller,
+        from: request.remoteAddress,
+        at: service.clock.now())
+    }
+    if let owner {
+      note.isKnown = true
+      let hub = access == .namespace ? nil : try await hubIfThere(name)
+      log(hub, owner.caller, &note)
+      return ManagementCall(request: request, replies: replies, name: name, exists: hub != nil)
+    }
+    if let signedIn = try await operatorOf(request) {
+      note.isKnown = true
+      let hub = access == .namespace ? nil : try await hubIfThere(name)
+      // Refusals of an operator without a role must not fill the logs of others' hubs.
+      if signedIn.roles[name] != nil { log(hub, signedIn.caller, &note) }
+      switch access {
+      // Lists omit hubs in which the operator has no role.
+      case .namespace: break
+      case .reading: try signedIn.require(.viewer, in: name, confirmed: false)
+      // The reply to an update contains keys, like the description that is written back.
+      case .creation where !isCreation, .change:
+        try signedIn.require(.manager, in: name, confirmed: true)
+      case .creation:
+        guard signedIn.roles.everywhere == .manager else { throw .noRole }
+      }
+      return ManagementCall(
+        request: request, replies: replies, name: name, exists: hub != nil, signedIn: signedIn)
+    }
+    do {
+      let (hub, caller) = try await service.authorizeManagement(
+        header: request.headers[WireName.authorization], hub: access == .namespace ? nil : name,
+        host: request.headers["Host"], path: request.target.description,
+        publicNames: configuration.publicHosts, ofNamespace: isCreation || access == .namespace)
+      note.isKnown = true
+      log(hub, caller, &note)
+      return ManagementCall(request: request, replies: replies, name: name, exists: hub != nil)
+    } catch {
+      // As recorded: reading a hub reports an invalid signature in these words
+      // (docs/protocol/sas.md, section 6).
+      guard access == .reading, error == .invalidSignature else { throw error }
+      throw HubFailure(status: 401, message: HubFailure.manageClaim.message, hint: error.hint)
+    }
+  }
+
+  private func hubIfThere(_ name: String) async throws(HubFailure) -> Hub? {
+    do { return try await service.hub(named: name) } catch {
+      if error.status == 404 { return nil }
+      throw error
+    }
+  }
+
+  /// Requires a token for this resource, with any rights: only its holders may learn that something
+  /// does not exist (404) or is not permitted (405) (docs/protocol/sas.md, section 6).
+  ///
+  /// Such a path does not show where the hub's name ends, so every prefix of it is tried.
+  func requireToken(of request: HTTPRequest) async throws(HubFailure) {
+    if owner != nil { return }
+    let header = request.headers[WireName.authorization]
+    let host = request.headers["Host"]
+    let path = request.target.description
+    var name: String?
+    var refusal: HubFailure?
+    for segment in request.target.pathSegments.prefix(Self.maxNameSegments) {
+      guard let decoded = segment.decoded, !decoded.isEmpty else { break }
+      name = name.map { $0 + "/" + decoded } ?? decoded
+      do {
+        _ = try await service.authorize(
+          header: header, hub: name ?? "", host: host, path: path,
+          publicNames: configuration.publicHosts, requiring: [])
+        return
+      } catch HubFailure.noHub {
+        return  // The token is one of the namespace.
+      } catch {
+        guard error == .invalidSignature else { throw error }
+        refusal = error
+      }
+    }
+    if let refusal { throw refusal }
+    _ = try await service.authorizeManagement(
+      header: header, hub: nil, host: host, path: path, publicNames: configuration.publicHosts,
+      ofNamespace: true)
+  }
+
+  /// The maximum number of path segments that are tried as the name of a hub.
+  private static let maxNameSegments = 8
+
+  // MARK: Operators
+
+  /// Returns the signed-in operator, if the request has a session cookie and no token.
+  /// - Throws: 401 for a session that has ended, 403 for a page of another origin.
+  func operatorOf(_ request: HTTPRequest) async throws(HubFailure) -> OperatorSignIn.Operator? {
+    guard let signIn, request.headers[WireName.authorization] == nil,
+      let token = request.sessionToken
+    else { return nil }
+    guard request.isOfSameOrigin else { throw .fromElsewhere }
+    guard let one = try await signIn.find(token) else { throw .signedOut }
+    return one
+  }
+
+  /// - Returns: The hub, if the operator has any role in it.
+  func admit(
+    _ one: OperatorSignIn.Operator, to hub: String
+  ) async throws(HubFailure) -> Admission {
+    guard one.roles[hub] != nil else { throw .noRole }
+    let found = try await service.hub(named: hub)
+    return Admission(hub: found, caller: one.caller)
+  }
+}
