@@ -1,5 +1,6 @@
 /// The hub's use cases, one call for each operation of the protocol; the layers above only
-/// translate to and from HTTP or the command line. Its parts are in `HubService+….swift`.
+/// translate to and from HTTP or the command line. A subject with several calls is a ``HubSubject``
+/// with a type and a file of its own: `service.installations.put(…)` is in `HubInstallations.swift`.
 ///
 /// Every call throws ``HubFailure`` with the status and text of docs/protocol/rest.md, section 1.6;
 /// a failure of the store becomes 503.
@@ -49,5 +50,48 @@ package struct HubService: Sendable {
     var service = self
     service.jobs = jobs
     return service
+  }
+
+  /// Maximum number of the store's pages that are read for one page of a list.
+  static let stretches = 20
+
+  /// A body up to this size, in bytes, is read where the request is served.
+  private static let smallDocument = 4 * 1024
+
+  /// Reads a request's body: a large one in the turn of its sender, on a thread of its own.
+  ///
+  /// - Throws: The error of `read`; also 429 when too much of its sender is waiting.
+  func reading<Value: Sendable>(
+    _ body: [UInt8], _ read: @escaping @Sendable () throws -> Value
+  ) async throws(HubFailure) -> Value {
+    try await answering {
+      guard body.count > Self.smallDocument else { return try read() }
+      return try await store.inTurn(bytes: body.count, read)
+    }
+  }
+}
+
+/// The calls of one subject.
+protocol HubSubject: Sendable {
+  var service: HubService { get }
+}
+
+extension HubSubject {
+  var store: any HubStore { service.store }
+  var directory: HubDirectory { service.directory }
+  var dispatcher: Dispatcher { service.dispatcher }
+  var clock: HubClock { service.clock }
+  var random: HubRandom { service.random }
+  var limits: HubLimits { service.limits }
+  var gateways: (any GatewayDirectory)? { service.gateways }
+
+  func reading<Value: Sendable>(
+    _ body: [UInt8], _ read: @escaping @Sendable () throws -> Value
+  ) async throws(HubFailure) -> Value {
+    try await service.reading(body, read)
+  }
+
+  func changing<Value>(_ work: () async throws -> Value) async throws(HubFailure) -> Value {
+    try await service.changing(work)
   }
 }

@@ -189,7 +189,7 @@ private struct World: Sendable {
       authorityPEM: addresses.authorityPEM)
     runtime = try await Self.start(place, storage)
     _ = try await runtime.service.createHub(named: "demo")
-    try await runtime.service.setCredential(
+    try await runtime.service.credentials.set(
       PushCredential(
         platform: .apns,
         properties: [
@@ -226,7 +226,8 @@ private struct World: Sendable {
   func load(hub: String) async throws -> HubLoad { try await Self.load(runtime, hub: hub) }
 
   private static func load(_ runtime: HubRuntime, hub: String) async throws -> HubLoad {
-    let policy = try await runtime.service.policy(named: AccessPolicy.defaultFullName, hub: hub)
+    let policy = try await runtime.service.policies.get(
+      named: AccessPolicy.defaultFullName, hub: hub)
     return try HubLoad(
       url: runtime.url ?? "", hub: hub, keyName: policy.name, key: policy.primaryKey)
   }

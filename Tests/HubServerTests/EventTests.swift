@@ -45,7 +45,8 @@ struct EventTests {
 
   private func updates(_ hub: TestHub) async throws -> AsyncStream<NotificationProgress>.Iterator {
     let found = try #require(try await hub.store.hubs().first)
-    return try await hub.service.progressUpdates(of: Self.id, hub: found).makeAsyncIterator()
+    return try await hub.service.notifications.progressUpdates(of: Self.id, hub: found)
+      .makeAsyncIterator()
   }
 
   /// A client of the hub behind a listener, whose tokens count from the hub's clock.

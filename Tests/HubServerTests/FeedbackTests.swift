@@ -14,7 +14,7 @@ struct FeedbackTests {
   private func refuse(_ count: Int, on hub: TestHub) async throws -> Hub {
     let target = try await hub.service.hub(named: "hub1")
     for number in 0..<count {
-      _ = try await hub.service.createRegistration(
+      _ = try await hub.service.registrations.create(
         hub: target,
         Registration(platform: .apns, channel: .handle("\(Self.handle)\(10_000 + number)A")))
     }

@@ -13,7 +13,7 @@ struct JobTests {
     try await withHub { hub in
       let world = try await JobWorld(store: hub.store, isNew: false)
       for number in 0..<200 {
-        _ = try await hub.service.createRegistration(
+        _ = try await hub.service.registrations.create(
           hub: world.address, JobWorld.registration(number))
       }
       let before = try await world.registrations()
@@ -198,7 +198,7 @@ struct JobTests {
     let service = world.hub.service
     let body = "{\"message\":{\"data\":{\"a\":\"\(String(repeating: "x", count: 3000))\"}}}"
     for number in 0..<1500 {
-      _ = try await service.createRegistration(
+      _ = try await service.registrations.create(
         hub: world.address,
         Registration(
           platform: .fcmv1, channel: .handle("f-\(number)"),

@@ -50,15 +50,3 @@ extension AccessRights {
     if rights.contains(.manage) { insert(.manage) }
   }
 }
-
-extension HubService {
-  /// A hub with its policies and credentials; `nil` when there is none with that name.
-  package func description(ofHub name: String) async throws(HubFailure) -> HubSnapshot.Entry? {
-    try await answering { try await directory.snapshot().hub(named: name) }
-  }
-
-  /// All hubs with their policies and credentials, in the order of their creation.
-  package func descriptions() async throws(HubFailure) -> [HubSnapshot.Entry] {
-    try await answering { try await directory.snapshot().hubs }
-  }
-}

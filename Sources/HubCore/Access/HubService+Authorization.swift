@@ -114,7 +114,7 @@ extension HubService {
   ) async throws(HubFailure) -> (entry: HubSnapshot.Entry?, signer: Signer) {
     guard let header = call.header else { throw .missingToken }
     guard let token = try? SharedAccessSignature(parsing: header) else { throw .malformedToken }
-    let (entry, policies) = try await policies(named: token.keyNameCandidates, hub: call.hub)
+    let (entry, policies) = try await signers(named: token.keyNameCandidates, hub: call.hub)
     let signer = policies.first {
       token.isSigned(with: $0.policy.primaryKey) || token.isSigned(with: $0.policy.secondaryKey)
     }
@@ -130,7 +130,7 @@ extension HubService {
   }
 
   /// The policies that may have signed a token: the hub's come before the namespace's.
-  private func policies(
+  private func signers(
     named names: [String], hub: String
   ) async throws(HubFailure) -> (HubSnapshot.Entry?, [Signer]) {
     func find(in snapshot: HubSnapshot) -> (HubSnapshot.Entry?, [Signer]) {

@@ -86,7 +86,7 @@ extension HubService {
     try change.check()
     try await check(change.credentials, hub: hub.id)
     let now = clock.now()
-    let present = try await policies(hub: name)
+    let present = try await policies.list(hub: name)
     let contents = HubContents(
       registrationTTL: change.registrationTTL, isDisabled: change.isDisabled,
       userMetadata: change.userMetadata,
@@ -118,6 +118,16 @@ extension HubService {
     let wasThere = try await changing { try await store.deleteHub(named: name) }
     if let hub { await dispatcher.recheck(hub: hub.id) }
     guard wasThere else { throw .noHub }
+  }
+
+  /// A hub with its policies and credentials; `nil` when there is none with that name.
+  package func description(ofHub name: String) async throws(HubFailure) -> HubSnapshot.Entry? {
+    try await answering { try await directory.snapshot().hub(named: name) }
+  }
+
+  /// All hubs with their policies and credentials, in the order of their creation.
+  package func descriptions() async throws(HubFailure) -> [HubSnapshot.Entry] {
+    try await answering { try await directory.snapshot().hubs }
   }
 
   /// Runs a change of hubs, policies or credentials and refreshes this process's directory at once.

@@ -3,41 +3,6 @@ package import NotificationHubs
 
 /// Belfry's extensions of the original service about devices (`docs/extensions.md`).
 extension HubService {
-  /// Maximum number of the store's pages that are read for one page of a list.
-  static let stretches = 20
-
-  /// The next installations of a list. The store searches for rare ones in slices; the page is
-  /// filled from several, within the limit of one request.
-  ///
-  /// - Parameters:
-  ///   - filter: Its ``InstallationFilter/asOf`` is set here.
-  ///   - after: The ``InstallationPage/next`` of the page before.
-  /// - Throws: 400 for a tag or a user's id that none can have.
-  package func installations(
-    hub: Hub, _ filter: InstallationFilter, after: InstallationPosition?, limit: Int
-  ) async throws(HubFailure) -> InstallationPage {
-    if let tag = filter.tag, !tag.isValid {
-      throw HubFailure(status: 400, message: Tag.invalid(tag.rawValue).message)
-    }
-    if let userID = filter.userID, !Tag.user(userID).isValid {
-      throw HubFailure(
-        status: 400, message: "The user's id to look for is none: \(Installation.identifierRule)")
-    }
-    var filter = filter
-    filter.asOf = clock.now()
-    return try await answering { [filter] in
-      var page = InstallationPage(next: after)
-      for _ in 0..<Self.stretches {
-        let more = try await store.installations(
-          filter, hub: hub.id, after: page.next, limit: limit - page.installations.count)
-        for installation in more.installations { page.append(installation) }
-        page.next = more.next
-        guard page.next != nil, !page.isFull(limit) else { break }
-      }
-      return page
-    }
-  }
-
   /// Maximum number of registrations, and of installations, that a search by handle returns.
   private static let searchLimit = 1_000
 

@@ -47,3 +47,16 @@ package struct HubLimits: Hashable, Sendable {
     tags: TagExpressionLimits(alternatives: 1000, combinations: 200), tagsPerInstallation: 120,
     devicesPerBatch: 10_000, scheduleHorizon: 366 * 86_400)
 }
+
+extension HubLimits {
+  /// Refuses a device of a service that has been shut down, if the hub is configured to do so
+  /// (docs/protocol/push-services/retired.md, section 1); by default it is accepted, as clients
+  /// expect.
+  /// - Throws: 400 with the name of the successor.
+  func checkRetired(_ platform: PushPlatform) throws(HubFailure) {
+    guard refusesRetired, let successor = platform.traits.successor else { return }
+    throw HubFailure(
+      status: 400,
+      message: "The platform '\(platform.rawValue)' has been retired; use \(successor)")
+  }
+}

@@ -1,5 +1,5 @@
 import Foundation
-package import NotificationHubs
+import NotificationHubs
 import Synchronization
 
 /// Follows notifications for their watchers: each is read once, however many watch it, and only
@@ -147,18 +147,6 @@ package final class ProgressFeeds: Sendable {
     for watcher in (watchers ?? [:]).values {
       if let last { watcher.yield(last) }
       watcher.finish()
-    }
-  }
-}
-
-extension HubService {
-  /// The progress of a notification, with each change; see ``ProgressFeeds``.
-  /// - Throws: 404 for an id that this hub does not know, 429 when too many watch.
-  package func progressUpdates(
-    of id: NotificationID, hub: Hub
-  ) async throws(HubFailure) -> AsyncStream<NotificationProgress> {
-    try await progressFeeds.follow(id, hub: hub.id) { () async throws(HubFailure) in
-      try await progress(of: id, hub: hub)
     }
   }
 }

@@ -241,7 +241,7 @@ extension JobRun {
         }
         return ("Created", id)
       }
-      _ = try await service.putRegistration(hub: hub, id: id, condition: .none, new)
+      _ = try await service.registrations.put(hub: hub, id: id, condition: .none, new)
       return ("Created", id)
     case .importUpdateRegistrations:
       let id = try required(id)
@@ -250,7 +250,7 @@ extension JobRun {
       }
       let condition = registration.etag.map { ETagCondition.tag($0) } ?? .any
       do throws(HubFailure) {
-        _ = try await service.putRegistration(hub: hub, id: id, condition: condition, new)
+        _ = try await service.registrations.put(hub: hub, id: id, condition: condition, new)
       } catch {
         throw error == .noRegistration ? Self.missing(id) : error
       }
@@ -260,12 +260,12 @@ extension JobRun {
         try await present(id, hub: hub) != nil
       }
       let id = id ?? newID(line: number)
-      _ = try await service.putRegistration(hub: hub, id: id, condition: .none, new)
+      _ = try await service.registrations.put(hub: hub, id: id, condition: .none, new)
       return (wasThere == true ? "Updated" : "Created", id)
     default:
       let id = try required(id)
       do throws(HubFailure) {
-        try await service.deleteRegistration(hub: hub, id: id, condition: .any)
+        try await service.registrations.delete(hub: hub, id: id, condition: .any)
       } catch {
         guard error == .noRegistration else { throw error }
         if !isRepeat { throw Self.missing(id) }
@@ -276,7 +276,7 @@ extension JobRun {
 
   private func present(_ id: String, hub: Hub) async throws(HubFailure) -> StoredRegistration? {
     do throws(HubFailure) {
-      return try await service.registration(hub: hub, id: id)
+      return try await service.registrations.get(hub: hub, id: id)
     } catch {
       guard error == .noRegistration else { throw error }
       return nil

@@ -7,7 +7,7 @@ struct ChannelHandlers: RouteHandlers {
   let api: HubAPI
 
   func create(_ call: HubCall) async throws -> HTTPResponse {
-    let channel = try await service.createChannel(hub: call.hub, body: call.request.body)
+    let channel = try await service.channels.create(hub: call.hub, body: call.request.body)
     call.activity?.refine(object: channel.id)
     var response = call.replies.json(channel.json, status: .created)
     response.headers.add(
@@ -16,21 +16,21 @@ struct ChannelHandlers: RouteHandlers {
   }
 
   func list(_ call: HubCall) async throws -> HTTPResponse {
-    call.replies.json(BroadcastChannel.list(try await service.channels(hub: call.hub)))
+    call.replies.json(BroadcastChannel.list(try await service.channels.list(hub: call.hub)))
   }
 
   func get(_ call: HubCall) async throws -> HTTPResponse {
-    let channel = try await service.channel(hub: call.hub, id: call.requiredID())
+    let channel = try await service.channels.get(hub: call.hub, id: call.requiredID())
     return call.replies.json(channel.json)
   }
 
   func delete(_ call: HubCall) async throws -> HTTPResponse {
-    try await service.deleteChannel(hub: call.hub, id: call.requiredID())
+    try await service.channels.delete(hub: call.hub, id: call.requiredID())
     return call.replies.empty(.noContent)
   }
 
   func broadcast(_ call: HubCall) async throws -> HTTPResponse {
-    let receipt = try await service.broadcast(
+    let receipt = try await service.channels.broadcast(
       hub: call.hub, channel: call.requiredID(), headers: call.request.headers,
       body: call.request.body)
     observer?.log(

@@ -8,30 +8,30 @@ struct InstallationHandlers: RouteHandlers {
   let api: HubAPI
 
   func put(_ call: HubCall) async throws -> HTTPResponse {
-    try await service.putInstallation(
+    try await service.installations.put(
       hub: call.hub, id: call.requiredID(), body: call.request.body)
     return call.replies.empty(.ok)
   }
 
   func get(_ call: HubCall) async throws -> HTTPResponse {
-    let installation = try await service.installation(hub: call.hub, id: call.requiredID())
+    let installation = try await service.installations.get(hub: call.hub, id: call.requiredID())
     return call.replies.document(.ok, installation.hubJSON)
   }
 
   func patch(_ call: HubCall) async throws -> HTTPResponse {
-    try await service.patchInstallation(
+    try await service.installations.patch(
       hub: call.hub, id: call.requiredID(), body: call.request.body)
     return call.replies.empty(.ok)
   }
 
   func delete(_ call: HubCall) async throws -> HTTPResponse {
-    try await service.deleteInstallation(hub: call.hub, id: call.requiredID())
+    try await service.installations.delete(hub: call.hub, id: call.requiredID())
     return call.replies.empty(.noContent)
   }
 
   func list(_ call: HubCall) async throws -> HTTPResponse {
     let target = call.request.target
-    let page = try await service.installations(
+    let page = try await service.installations.list(
       hub: call.hub, try filter(in: target), after: try installation(in: target),
       limit: try target.pageSize())
     var response = call.replies.json(InstallationList.json(page.installations))

@@ -14,7 +14,8 @@ struct NotificationHandlers: RouteHandlers {
   func get(_ call: HubCall) async throws -> HTTPResponse {
     let id = NotificationID(rawValue: try call.requiredID())
     let isExtended = call.request.readsExtensions
-    var telemetry = try await service.telemetry(hub: call.hub, id: id, isExtended: isExtended)
+    var telemetry = try await service.notifications.telemetry(
+      hub: call.hub, id: id, isExtended: isExtended)
     if !isExtended { telemetry.dueTime = nil }
     telemetry.location = api.address(of: call.request, scheme: "sb")
     // An operator's cookie gives access to the list anyway, and a URL with its own token would give
@@ -43,7 +44,7 @@ struct NotificationHandlers: RouteHandlers {
 
   func errors(_ call: HubCall) async throws -> HTTPResponse {
     let id = NotificationID(rawValue: try call.requiredID())
-    let first = try await service.errors(
+    let first = try await service.notifications.errors(
       of: id, hub: call.hub, after: 0, limit: Self.pageSize)
     var response = call.replies.document(.ok, [])
     response.body = .stream { [service] writer in
@@ -53,7 +54,7 @@ struct NotificationHandlers: RouteHandlers {
         for error in page.feedback { text += error.xml + "\n" }
         if !text.isEmpty { try await writer.write(text) }
         guard let next = page.next else { return }
-        page = try await service.errors(
+        page = try await service.notifications.errors(
           of: id, hub: call.hub, after: next, limit: Self.pageSize)
       }
     }
@@ -62,7 +63,7 @@ struct NotificationHandlers: RouteHandlers {
 
   func deviceOutcomes(_ call: HubCall) async throws -> HTTPResponse {
     let target = call.request.target
-    let page = try await service.deviceOutcomes(
+    let page = try await service.notifications.deviceOutcomes(
       of: NotificationID(rawValue: call.requiredID()), hub: call.hub, try outcomes(in: target),
       after: try target.position(), limit: try target.pageSize())
     var response = call.replies.json(DeviceOutcomeList.json(page.devices))
@@ -134,7 +135,7 @@ struct NotificationHandlers: RouteHandlers {
     _ call: HubCall, _ order: NotificationOrder
   ) async throws -> HTTPResponse {
     let target = call.request.target
-    let page = try await service.notifications(
+    let page = try await service.notifications.list(
       hub: call.hub, try notifications(in: target), in: order,
       after: try target.listPosition(), limit: try target.pageSize())
     var response = call.replies.json(NotificationList.json(page.notifications))

@@ -14,13 +14,13 @@ struct ProgressHandlers: RouteHandlers {
   private static let trust = 5.0
 
   func get(_ call: HubCall) async throws -> HTTPResponse {
-    let progress = try await service.progress(
+    let progress = try await service.notifications.progress(
       of: NotificationID(rawValue: call.requiredID()), hub: call.hub)
     return call.replies.json(progress.json)
   }
 
   func stream(_ call: HubCall) async throws -> HTTPResponse {
-    let updates = try await service.progressUpdates(
+    let updates = try await service.notifications.progressUpdates(
       of: NotificationID(rawValue: call.requiredID()), hub: call.hub)
     var response = call.replies.bare(.ok)
     for (name, value) in ServerSentEvent.headers { response.headers[name] = value }

@@ -8,7 +8,7 @@ struct RegistrationHandlers: RouteHandlers {
   let api: HubAPI
 
   func create(_ call: HubCall) async throws -> HTTPResponse {
-    let made = try await service.createRegistration(hub: call.hub, body: call.request.body)
+    let made = try await service.registrations.create(hub: call.hub, body: call.request.body)
     let address = api.address(of: call.request).replacingLast(with: "registrations")
       .appending(made.id)
     var response = entry(made, at: address, form: .written, call)
@@ -17,7 +17,7 @@ struct RegistrationHandlers: RouteHandlers {
   }
 
   func createID(_ call: HubCall) async throws -> HTTPResponse {
-    let id = try await service.reserveRegistrationID(hub: call.hub)
+    let id = try await service.registrations.reserveID(hub: call.hub)
     // The path keeps the request's spelling: .NET asks for "registrationids" and a PHP client for
     // "registrationIDs", and each takes the last segment only after its own spelling.
     let address = api.address(of: call.request).appending(id)
@@ -27,21 +27,21 @@ struct RegistrationHandlers: RouteHandlers {
   }
 
   func put(_ call: HubCall) async throws -> HTTPResponse {
-    let stored = try await service.putRegistration(
+    let stored = try await service.registrations.put(
       hub: call.hub, id: call.requiredID(), condition: condition(of: call.request),
       body: call.request.body)
     return entry(stored, at: api.address(of: call.request), form: .written, call)
   }
 
   func get(_ call: HubCall) async throws -> HTTPResponse {
-    let stored = try await service.registration(hub: call.hub, id: call.requiredID())
+    let stored = try await service.registrations.get(hub: call.hub, id: call.requiredID())
     return entry(stored, at: api.address(of: call.request), form: .read, call)
   }
 
   func delete(_ call: HubCall) async throws -> HTTPResponse {
     let condition = try condition(of: call.request)
     guard condition != .none else { throw HubFailure(status: 412, message: ETagCondition.fault) }
-    try await service.deleteRegistration(
+    try await service.registrations.delete(
       hub: call.hub, id: call.requiredID(), condition: condition)
     return call.replies.bare(.ok)
   }
@@ -82,7 +82,7 @@ struct RegistrationHandlers: RouteHandlers {
 
   private func list(_ query: RegistrationQuery, _ call: HubCall) async throws -> HTTPResponse {
     let target = call.request.target
-    let page = try await service.registrations(
+    let page = try await service.registrations.list(
       hub: call.hub, query, after: try target.position(), limit: try target.pageSize())
     var token: String?
     if page.hasMore, let last = page.registrations.last {

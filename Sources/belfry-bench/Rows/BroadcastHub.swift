@@ -81,7 +81,7 @@ enum BroadcastHub {
     guard let hub = try await node.store.hub(named: words[1]) else {
       throw BenchmarkError("no hub \(words[1]) in \(place)")
     }
-    try await node.service.setCredential(
+    try await node.service.credentials.set(
       PushCredential(
         platform: .apns,
         properties: [

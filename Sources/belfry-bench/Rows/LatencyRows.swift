@@ -76,7 +76,7 @@ enum Latency {
       store: store, directory: HubDirectory(store: store, clock: .system), dispatcher: dispatcher,
       clock: .system, random: .system)
     _ = try await service.createHub(named: "bench")
-    try await service.setCredential(
+    try await service.credentials.set(
       PushCredential(
         platform: .apns,
         properties: [
@@ -84,7 +84,7 @@ enum Latency {
           "Endpoint": addresses.apnsProduction,
         ], modifiedAt: Date()), hub: "bench", checkedBy: gateways)
     try await dispatcher.start()
-    let policy = try await service.policy(named: AccessPolicy.defaultFullName, hub: "bench")
+    let policy = try await service.policies.get(named: AccessPolicy.defaultFullName, hub: "bench")
     let listener = try HTTPListener(HubAPIConfiguration.listener, handler: HubAPI(service: service))
     let client = NotificationHubClient(
       connectionString: ConnectionString(

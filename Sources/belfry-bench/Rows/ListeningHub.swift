@@ -44,7 +44,7 @@ struct ListeningHub {
         clock: .system, random: .system),
       clock: .system, random: .system)
     _ = try await service.createHub(named: "bench")
-    let policy = try await service.policy(named: AccessPolicy.defaultListenName, hub: "bench")
+    let policy = try await service.policies.get(named: AccessPolicy.defaultListenName, hub: "bench")
     (keyName, key) = (policy.name, policy.primaryKey)
     var configuration = HubAPIConfiguration.listener
     configuration.tls = identity

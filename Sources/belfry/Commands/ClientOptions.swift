@@ -168,7 +168,7 @@ struct ClientOptions: ParameterGroup {
     }
     return try await place.open(directory, in: context) { runtime in
       let hub = try await place.hubName(runtime, in: context)
-      let policy = try await runtime.service.policy(
+      let policy = try await runtime.service.policies.get(
         named: AccessPolicy.defaultFullName, hub: hub)
       return HubAccess(connection: policy.connectionString(endpoint: endpoint), hub: hub)
     }

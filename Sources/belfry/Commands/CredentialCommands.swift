@@ -51,13 +51,13 @@ struct CredentialSetCommand: ResultCommand {
       .changes, as: ("setCredential", platform.rawValue), in: context
     ) { runtime in
       let hub = try await management.place.hubName(runtime, in: context)
-      let pair = try await runtime.service.credentials(hub: hub)
+      let pair = try await runtime.service.credentials.list(hub: hub)
         .first { $0.platform == .browser }?["VapidPublicKey"]
       if let pair, options.generates { throw Self.secondPair(pair, of: hub) }
       let probe = try await probe(credential, in: runtime)
       let file = try newKeyFile()
       do {
-        try await runtime.service.setCredential(credential, hub: hub, checkedBy: runtime.gateways)
+        try await runtime.service.credentials.set(credential, hub: hub, checkedBy: runtime.gateways)
         try file?.write(try Self.pem(credential))
       } catch {
         file?.remove()
@@ -187,7 +187,7 @@ struct CredentialListCommand: ResultCommand {
     var connection = access.connection
     if let runtime = access.runtime {
       guard let endpoint = runtime.data.servedEndpoint,
-        let root = try? await runtime.service.rootPolicy()
+        let root = try? await runtime.service.policies.root()
       else { return [] }
       connection = root.connectionString(endpoint: endpoint)
     }
@@ -288,7 +288,7 @@ struct CredentialDeleteCommand: ResultCommand {
       .changes, as: ("deleteCredential", platform.rawValue), in: context
     ) { runtime in
       let hub = try await management.place.hubName(runtime, in: context)
-      try await runtime.service.removeCredential(platform, hub: hub)
+      try await runtime.service.credentials.remove(platform, hub: hub)
       return CommandResult(
         ["hub": hub, "deleted": platform.rawValue],
         ["hub \(hub) has no \(platform.word) credential any more"])

@@ -65,7 +65,7 @@ struct PolicyCreateCommand: ResultCommand {
 
   func result(in context: CommandContext) async throws -> CommandResult {
     try await options.withStore(("createPolicy", name), in: context) { service, hub in
-      let policy = try await service.createPolicy(named: name, rights: rights, hub: hub)
+      let policy = try await service.policies.create(named: name, rights: rights, hub: hub)
       return CommandResult(
         ShownPolicy(policy, keys: true),
         [
@@ -86,7 +86,7 @@ struct PolicyListCommand: ResultCommand {
 
   func result(in context: CommandContext) async throws -> CommandResult {
     try await options.withStore(in: context) { service, hub in
-      let shown = try await service.policies(hub: hub).map { ShownPolicy($0, keys: false) }
+      let shown = try await service.policies.list(hub: hub).map { ShownPolicy($0, keys: false) }
       return CommandResult(
         ["policies": shown],
         shown.map(\.line) + [shown.count.counted("policy", "policies")])
@@ -104,7 +104,7 @@ struct PolicyShowCommand: ResultCommand {
 
   func result(in context: CommandContext) async throws -> CommandResult {
     try await options.withStore(in: context) { service, hub in
-      let policy = try await service.policy(named: name, hub: hub)
+      let policy = try await service.policies.get(named: name, hub: hub)
       return CommandResult(
         ShownPolicy(policy, keys: true),
         [
@@ -126,7 +126,7 @@ struct PolicyDeleteCommand: ResultCommand {
 
   func result(in context: CommandContext) async throws -> CommandResult {
     try await options.withStore(("deletePolicy", name), in: context) { service, hub in
-      try await service.deletePolicy(named: name, hub: hub)
+      try await service.policies.delete(named: name, hub: hub)
       return CommandResult(["deleted": name], ["deleted policy \(name)"])
     }
   }
@@ -144,11 +144,11 @@ struct PolicyRotateCommand: ResultCommand {
   @Argument("NAME", "the policy") var name: String
   private let options = PolicyOptions()
   @Option("--key", "primary|secondary", "which of the two keys", .word)
-  var slot = HubService.KeySlot.secondary
+  var slot = HubPolicies.KeySlot.secondary
 
   func result(in context: CommandContext) async throws -> CommandResult {
     try await options.withStore(("rotateKey", name), in: context) { service, hub in
-      let policy = try await service.rotateKey(slot, ofPolicy: name, hub: hub)
+      let policy = try await service.policies.rotateKey(slot, ofPolicy: name, hub: hub)
       return CommandResult(
         ShownPolicy(policy, keys: true), ["rotated the \(slot.rawValue) key of \(policy.name)"])
     }
@@ -219,8 +219,8 @@ struct SASCommand: ResultCommand {
     let access = try await client.place.open(directory, in: context) { runtime in
       let hub = try await client.place.hubName(runtime, in: context)
       let name = policy ?? AccessPolicy.defaultFullName
-      let isOfHub = try await runtime.service.policies(hub: hub).contains { $0.name == name }
-      let policy = try await runtime.service.policy(named: name, hub: isOfHub ? hub : nil)
+      let isOfHub = try await runtime.service.policies.list(hub: hub).contains { $0.name == name }
+      let policy = try await runtime.service.policies.get(named: name, hub: isOfHub ? hub : nil)
       return HubAccess(
         connection: policy.connectionString(endpoint: endpoint), hub: hub)
     }

@@ -99,7 +99,7 @@ struct TopCommand: Subcommand {
       }
       let first = try endpoint()
       let policy = try await client.place.open(directory, in: context) { runtime in
-        try await runtime.service.rootPolicy()
+        try await runtime.service.policies.root()
       }
       let access = HubAccess(
         connection: policy.connectionString(endpoint: first), hub: "")

@@ -27,7 +27,8 @@ struct DevelopmentBrowserController: BrowserPageController {
     guard let endpoint = ServiceEndpoint(parsing: (isSecure ? "https://" : "http://") + host) else {
       throw HubFailure(status: 400, message: "The Host header is no host")
     }
-    let listen = try await service.policy(named: AccessPolicy.defaultListenName, hub: options.hub)
+    let listen = try await service.policies.get(
+      named: AccessPolicy.defaultListenName, hub: options.hub)
     let expiresAt = service.clock.now().addingTimeInterval(options.tokenLifetime)
     let token = SharedAccessSignature(
       resource: endpoint.resource(hub: options.hub), keyName: listen.name, key: listen.primaryKey,
@@ -38,7 +39,7 @@ struct DevelopmentBrowserController: BrowserPageController {
   }
 
   private func vapidPublicKey() async throws -> String {
-    let credential = try await service.credentials(hub: options.hub)
+    let credential = try await service.credentials.list(hub: options.hub)
       .first { $0.platform == .browser }
     guard let key = credential?.properties["VapidPublicKey"] else {
       throw HubFailure(
@@ -156,7 +157,7 @@ struct DevelopmentBrowserController: BrowserPageController {
       let milliseconds = Int((max(0, seconds) * 1000).rounded(.up))
       return .init(ok: true, text: "The push service took it \(milliseconds) ms after the send.")
     }
-    let page = try await service.deviceOutcomes(
+    let page = try await service.notifications.deviceOutcomes(
       of: record.id, hub: hub, OutcomeFilter(), after: 0, limit: 1)
     let reason = page.devices.first.map { device in
       device.outcomeName + (device.reason.map { ", \($0)" } ?? "")

@@ -21,13 +21,13 @@ struct DevelopmentPortalController: PortalController {
     return Base64URL.encode(Array(code.prefix(18)))
   }
 
-  func key() async throws -> String { try Self.key(try await service.rootPolicy()) }
+  func key() async throws -> String { try Self.key(try await service.policies.root()) }
 
   func signIn(host: String, isSecure: Bool) async throws -> LocalSignIn {
     guard let endpoint = ServiceEndpoint(parsing: (isSecure ? "https://" : "http://") + host) else {
       throw HubFailure(status: 400, message: "The Host header is no host")
     }
-    let root = try await service.rootPolicy()
+    let root = try await service.policies.root()
     return LocalSignIn(
       connectionString: root.connectionString(endpoint: endpoint).text, hub: hub, emulator: true)
   }

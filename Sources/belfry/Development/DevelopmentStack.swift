@@ -145,7 +145,7 @@ final class DevelopmentStack: Sendable {
           addresses: Addresses(
             hub: hub, emulator: StandInAddresses(standIns), backend: .init(url: backend.url),
             portal: hub.url + Portal.path + "#key="
-              + (try DevelopmentPortalController.key(try await runtime.service.rootPolicy())),
+              + (try DevelopmentPortalController.key(try await runtime.service.policies.root())),
             browserPage: hub.url + BrowserPage.path,
             data: runtime.data.path),
           runtime: runtime, backend: backend, standIns: standIns, workspace: workspace)
@@ -171,17 +171,18 @@ final class DevelopmentStack: Sendable {
     }
     let hub = try await service.hub(named: options.hub)
     if options.emulator == nil, runtime.shared != nil {
-      let known = try await service.credentials(hub: hub.name)
+      let known = try await service.credentials.list(hub: hub.name)
       try await refuseOther(than: standIns, among: known, options)
     }
     for credential in standIns.credentials {
-      try await service.setCredential(credential, hub: hub.name, checkedBy: runtime.gateways)
+      try await service.credentials.set(credential, hub: hub.name, checkedBy: runtime.gateways)
     }
     let url = runtime.url ?? ""
     let httpsURL = runtime.httpsURL ?? ""
-    let listen = try await service.policy(named: AccessPolicy.defaultListenName, hub: hub.name)
-    let full = try await service.policy(named: AccessPolicy.defaultFullName, hub: hub.name)
-    let root = try await service.rootPolicy()
+    let listen = try await service.policies.get(
+      named: AccessPolicy.defaultListenName, hub: hub.name)
+    let full = try await service.policies.get(named: AccessPolicy.defaultFullName, hub: hub.name)
+    let root = try await service.policies.root()
     return Addresses.Hub(
       name: hub.name, url: url,
       connectionStrings: .init(

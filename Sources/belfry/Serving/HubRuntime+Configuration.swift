@@ -143,7 +143,7 @@ extension HubRuntime {
         _ = try await service.createHub(
           named: wanted.name, registrationTTL: wanted.registrationTTL, policies: policies)
       }
-      let known = try await service.credentials(hub: wanted.name)
+      let known = try await service.credentials.list(hub: wanted.name)
       for source in wanted.credentials {
         let credential = try source.credential(at: service.clock.now())
         // An unchanged credential keeps its back-off state and its trust.
@@ -157,7 +157,7 @@ extension HubRuntime {
             [("hub", .text(wanted.name)), ("platform", .text(credential.platform.rawValue))])
           continue
         }
-        try await service.setCredential(credential, hub: wanted.name, checkedBy: gateways)
+        try await service.credentials.set(credential, hub: wanted.name, checkedBy: gateways)
       }
     }
     try await applyWeights(hubs)
@@ -177,7 +177,7 @@ extension HubRuntime {
   private func update(_ hub: Hub, policies: [AccessPolicy], as wanted: HubConfiguration)
     async throws
   {
-    let present = try await service.policies(hub: hub.name)
+    let present = try await service.policies.list(hub: hub.name)
     for (policy, source) in zip(policies, wanted.policies) {
       var next = policy
       if let old = present.first(where: { $0.name == policy.name }) {

@@ -234,7 +234,7 @@ final class HubRuntime: Sendable {
         },
         gateways: { PushGatewayDirectory(services, nodes: $0, clock: $1, random: $2) })
       var service = hub.service
-      _ = try await service.rootPolicy()
+      _ = try await service.policies.root()
       var listener: HTTPListener?
       var secure: SecureListener?
       var metrics: HTTPListener?

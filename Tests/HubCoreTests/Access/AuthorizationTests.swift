@@ -115,7 +115,7 @@ struct AuthorizationTests {
     } else {
       let expected: HubFailure = hub == "hub10" ? .invalidSignature : .invalidAudience
       await #expect(throws: expected) { try await test.authorize(token, hub: hub, path: path) }
-      let root = try await test.service.rootPolicy()
+      let root = try await test.service.policies.root()
       await #expect(throws: HubFailure.invalidAudience) {
         try await test.authorize(test.token(root, resource: resource), hub: hub, path: path)
       }
@@ -143,7 +143,7 @@ struct AuthorizationTests {
     ] as [(AccessRights, AccessRights, Bool)])
   func rights(granted: AccessRights, needed: AccessRights, isAllowed: Bool) async throws {
     let test = try await TestHub()
-    let policy = try await test.service.createPolicy(named: "p", rights: granted, hub: "hub1")
+    let policy = try await test.service.policies.create(named: "p", rights: granted, hub: "hub1")
     if isAllowed {
       #expect(try await test.authorize(test.token(policy), requiring: needed) == test.hub)
     } else {
@@ -156,7 +156,7 @@ struct AuthorizationTests {
   @Test("with a namespace token reaches every hub, and learns that one is missing")
   func namespaceTokens() async throws {
     let test = try await TestHub()
-    let root = try await test.service.rootPolicy()
+    let root = try await test.service.policies.root()
     let token = test.token(root, resource: "https://h/")
     #expect(try await test.authorize(token) == test.hub)
     await #expect(throws: HubFailure.noHub) {
@@ -172,8 +172,8 @@ struct AuthorizationTests {
   @Test("is judged by the hub's policy before the namespace's of the same name")
   func hubPolicyFirst() async throws {
     let test = try await TestHub()
-    let root = try await test.service.rootPolicy()
-    let local = try await test.service.createPolicy(
+    let root = try await test.service.policies.root()
+    let local = try await test.service.policies.create(
       named: AccessPolicy.rootName, rights: .listen, hub: "hub1", primaryKey: root.primaryKey)
     await #expect(throws: HubFailure.missingRight) { try await test.authorize(test.token(local)) }
     let token = test.token(root, key: root.secondaryKey)
@@ -198,11 +198,12 @@ struct AuthorizationTests {
     let full = try await test.full()
     let first = test.token(full)
     let second = test.token(full, key: full.secondaryKey)
-    let rotated = try await test.service.rotateKey(.primary, ofPolicy: full.name, hub: "hub1")
+    let rotated = try await test.service.policies.rotateKey(
+      .primary, ofPolicy: full.name, hub: "hub1")
     await #expect(throws: HubFailure.invalidSignature) { try await test.authorize(first) }
     #expect(try await test.authorize(second) == test.hub)
     #expect(try await test.authorize(test.token(rotated)) == test.hub)
-    try await test.service.deletePolicy(named: full.name, hub: "hub1")
+    try await test.service.policies.delete(named: full.name, hub: "hub1")
     await #expect(throws: HubFailure.invalidSignature) { try await test.authorize(second) }
   }
 

@@ -9,7 +9,7 @@ struct HubManagementTests {
   @Test("a new hub gets a policy to listen and a full one, each with two random keys")
   func defaultPolicies() async throws {
     let test = try await TestHub()
-    let policies = try await test.service.policies(hub: "HUB1")
+    let policies = try await test.service.policies.list(hub: "HUB1")
     #expect(
       policies.map(\.name) == [
         "DefaultListenSharedAccessSignature", "DefaultFullSharedAccessSignature",
@@ -28,7 +28,7 @@ struct HubManagementTests {
     let full = try AccessPolicy.new(
       named: AccessPolicy.defaultFullName, rights: .all, at: now, random: .system)
     _ = try await test.service.createHub(named: "h2", policies: [own, full])
-    let policies = try await test.service.policies(hub: "h2")
+    let policies = try await test.service.policies.list(hub: "h2")
     #expect(policies.map(\.name) == [AccessPolicy.defaultListenName, "own", full.name])
     #expect(policies.last == full)
   }
@@ -58,7 +58,7 @@ struct HubManagementTests {
     try await test.service.deleteHub(named: "Hub1")
     await #expect(throws: HubFailure.noHub) { try await test.service.deleteHub(named: "hub1") }
     await #expect(throws: HubFailure.noHub) { try await test.service.hub(named: "hub1") }
-    await #expect(throws: HubFailure.noHub) { try await test.service.policies(hub: "hub1") }
+    await #expect(throws: HubFailure.noHub) { try await test.service.policies.list(hub: "hub1") }
   }
 
   @Test("registrations live a day at least", arguments: [86_399.0, 0, -1, .nan])
@@ -81,7 +81,7 @@ struct HubManagementTests {
   func badPolicies(name: String, rights: AccessRights, key: String?) async throws {
     let test = try await TestHub()
     let failure = await #expect(throws: HubFailure.self) {
-      try await test.service.createPolicy(
+      try await test.service.policies.create(
         named: name, rights: rights, hub: "hub1", primaryKey: key)
     }
     #expect(failure?.status == 400)
@@ -92,19 +92,19 @@ struct HubManagementTests {
   func policyCount() async throws {
     let test = try await TestHub()
     for number in 3...12 {
-      _ = try await test.service.createPolicy(named: "p\(number)", rights: .send, hub: "hub1")
+      _ = try await test.service.policies.create(named: "p\(number)", rights: .send, hub: "hub1")
     }
     let full = await #expect(throws: HubFailure.self) {
-      try await test.service.createPolicy(named: "p13", rights: .send, hub: "hub1")
+      try await test.service.policies.create(named: "p13", rights: .send, hub: "hub1")
     }
     #expect(full?.status == 400)
     let double = await #expect(throws: HubFailure.self) {
-      try await test.service.createPolicy(named: "p3", rights: .send, hub: "hub1")
+      try await test.service.policies.create(named: "p3", rights: .send, hub: "hub1")
     }
     #expect(double?.status == 409)
-    try await test.service.deletePolicy(named: "p3", hub: "hub1")
+    try await test.service.policies.delete(named: "p3", hub: "hub1")
     let gone = await #expect(throws: HubFailure.self) {
-      try await test.service.deletePolicy(named: "p3", hub: "hub1")
+      try await test.service.policies.delete(named: "p3", hub: "hub1")
     }
     #expect(gone?.status == 404)
   }
@@ -112,10 +112,10 @@ struct HubManagementTests {
   @Test("the namespace's root policy is made once")
   func rootPolicy() async throws {
     let test = try await TestHub()
-    let root = try await test.service.rootPolicy()
+    let root = try await test.service.policies.root()
     #expect(root.name == "RootManageSharedAccessKey")
     #expect(root.rights == .all)
-    #expect(try await test.service.rootPolicy() == root)
+    #expect(try await test.service.policies.root() == root)
   }
 
   @Test("rotating replaces one key and nothing else")
@@ -123,7 +123,8 @@ struct HubManagementTests {
     let test = try await TestHub()
     let before = try await test.full()
     test.clock.advance(by: .seconds(60))
-    let after = try await test.service.rotateKey(.secondary, ofPolicy: before.name, hub: "hub1")
+    let after = try await test.service.policies.rotateKey(
+      .secondary, ofPolicy: before.name, hub: "hub1")
     #expect(after.primaryKey == before.primaryKey)
     #expect(after.secondaryKey != before.secondaryKey)
     #expect(after.createdAt == before.createdAt)
@@ -145,7 +146,7 @@ struct HubManagementTests {
   func credentials() async throws {
     let test = try await TestHub()
     func set(_ platform: PushPlatform, _ token: String) async throws {
-      try await test.service.setCredential(
+      try await test.service.credentials.set(
         PushCredential(
           platform: platform, properties: ["Token": token], modifiedAt: test.clock.now),
         hub: "hub1", checkedBy: StubGateways())
@@ -154,16 +155,16 @@ struct HubManagementTests {
     #expect(bad == HubFailure(status: 400, message: "'Token' is no private key"))
     let unknown = await #expect(throws: HubFailure.self) { try await set(.adm, "good") }
     #expect(unknown?.status == 400)
-    #expect(try await test.service.credentials(hub: "hub1").isEmpty)
+    #expect(try await test.service.credentials.list(hub: "hub1").isEmpty)
 
     try await set(.wns, "good")
     try await set(.apns, "good")
-    #expect(try await test.service.credentials(hub: "hub1").map(\.platform) == [.apns, .wns])
+    #expect(try await test.service.credentials.list(hub: "hub1").map(\.platform) == [.apns, .wns])
     let entry = try await test.service.directory.snapshot().hub(named: "hub1")
     #expect(entry?.credentials[.apns]?["token"] == "good")
-    try await test.service.removeCredential(.apns, hub: "hub1")
+    try await test.service.credentials.remove(.apns, hub: "hub1")
     let gone = await #expect(throws: HubFailure.self) {
-      try await test.service.removeCredential(.apns, hub: "hub1")
+      try await test.service.credentials.remove(.apns, hub: "hub1")
     }
     #expect(gone?.status == 404)
   }
@@ -182,7 +183,7 @@ struct HubManagementTests {
     #expect(try await test.service.hubs().map(\.name) == ["hub1"])
     let all = PushPlatform.allCases.map { credential($0, "good") }
     _ = try await test.service.createHub(named: "h2", HubChange(credentials: all))
-    #expect(try await test.service.credentials(hub: "h2").count == all.count)
+    #expect(try await test.service.credentials.list(hub: "h2").count == all.count)
     let twice = HubChange(credentials: [credential(.wns, "a"), credential(.wns, "b")])
     let failure = await #expect(throws: HubFailure.self) {
       try await test.service.updateHub(named: "h2", twice)
@@ -190,9 +191,9 @@ struct HubManagementTests {
     #expect(failure?.status == 400)
     // What a description leaves open stays, what it says replaces.
     _ = try await test.service.updateHub(named: "h2", HubChange(credentials: nil))
-    #expect(try await test.service.credentials(hub: "h2").count == all.count)
+    #expect(try await test.service.credentials.list(hub: "h2").count == all.count)
     _ = try await test.service.updateHub(named: "h2", HubChange(credentials: []))
-    #expect(try await test.service.credentials(hub: "h2").isEmpty)
+    #expect(try await test.service.credentials.list(hub: "h2").isEmpty)
   }
 
   @Test("policies that a description repeats keep their keys and the time they were made")
@@ -205,7 +206,7 @@ struct HubManagementTests {
     ])
     let hub = try await test.service.updateHub(named: "HUB1", change)
     #expect(hub.updatedAt == test.clock.now)
-    let after = try await test.service.policies(hub: "hub1")
+    let after = try await test.service.policies.list(hub: "hub1")
     #expect(after.map(\.name) == [before.name, "new"])
     #expect(after[0] == before)
     var changed = change

@@ -15,9 +15,9 @@ struct InstallationTests {
   @Test("is kept as given, its token in upper case, its template tagged with its name")
   func putAndRead() async throws {
     let test = try await TestHub()
-    try await test.service.putInstallation(
+    try await test.service.installations.put(
       hub: test.hub, id: "i-1", body: Array(Self.tutorial.utf8))
-    let read = try await test.service.installation(hub: test.hub, id: "i-1")
+    let read = try await test.service.installations.get(hub: test.hub, id: "i-1")
     #expect(read.pushChannel == .handle("0A1B"))
     #expect(read.tags == ["12345"])
     #expect(read.templates["main"]?.tags == ["main"])
@@ -31,17 +31,17 @@ struct InstallationTests {
   func missing() async throws {
     let test = try await TestHub()
     await #expect(throws: HubFailure(status: 404, message: "Installation not found")) {
-      try await test.service.installation(hub: test.hub, id: "i-1")
+      try await test.service.installations.get(hub: test.hub, id: "i-1")
     }
     await #expect(throws: HubFailure.noInstallation) {
-      try await test.service.patchInstallation(hub: test.hub, id: "i-1", body: Array("[]".utf8))
+      try await test.service.installations.patch(hub: test.hub, id: "i-1", body: Array("[]".utf8))
     }
-    try await test.service.deleteInstallation(hub: test.hub, id: "i-1")
-    try await test.service.putInstallation(
+    try await test.service.installations.delete(hub: test.hub, id: "i-1")
+    try await test.service.installations.put(
       hub: test.hub, id: "i-1", body: Array(Self.tutorial.utf8))
-    try await test.service.deleteInstallation(hub: test.hub, id: "i-1")
+    try await test.service.installations.delete(hub: test.hub, id: "i-1")
     await #expect(throws: HubFailure.noInstallation) {
-      try await test.service.installation(hub: test.hub, id: "i-1")
+      try await test.service.installations.get(hub: test.hub, id: "i-1")
     }
     #expect(try await test.store.registrations(of: "i-1", hub: test.hub.id).isEmpty)
   }
@@ -56,17 +56,17 @@ struct InstallationTests {
     let expiry = given.map { "\"\($0)\"" } ?? "null"
     let body = #"{"platform":"apns","pushChannel":"00","expirationTime":\#(expiry)}"#
     let start = test.clock.now
-    try await test.service.putInstallation(hub: test.hub, id: "i-1", body: Array(body.utf8))
-    let read = try await test.service.installation(hub: test.hub, id: "i-1")
+    try await test.service.installations.put(hub: test.hub, id: "i-1", body: Array(body.utf8))
+    let read = try await test.service.installations.get(hub: test.hub, id: "i-1")
     #expect(read.expirationTime == start.addingTimeInterval(seconds))
     let drafts = try await test.store.registrations(of: "i-1", hub: test.hub.id)
     #expect(drafts.map(\.expiresAt) == [read.expirationTime])
     test.clock.set(start.addingTimeInterval(seconds))
     await #expect(throws: HubFailure.noInstallation) {
-      try await test.service.installation(hub: test.hub, id: "i-1")
+      try await test.service.installations.get(hub: test.hub, id: "i-1")
     }
     await #expect(throws: HubFailure.noInstallation) {
-      try await test.service.patchInstallation(hub: test.hub, id: "i-1", body: Array("[]".utf8))
+      try await test.service.installations.patch(hub: test.hub, id: "i-1", body: Array("[]".utf8))
     }
   }
 
@@ -74,13 +74,13 @@ struct InstallationTests {
   func patch() async throws {
     let test = try await TestHub()
     func patch(_ json: String) async throws {
-      try await test.service.patchInstallation(hub: test.hub, id: "i-1", body: Array(json.utf8))
+      try await test.service.installations.patch(hub: test.hub, id: "i-1", body: Array(json.utf8))
     }
-    try await test.service.putInstallation(
+    try await test.service.installations.put(
       hub: test.hub, id: "i-1", body: Array(Self.tutorial.utf8))
     try await patch(
       #"[{"op":"add","path":"/tags","value":"new"},{"op":"add","path":"/userId","value":"bob"}]"#)
-    var read = try await test.service.installation(hub: test.hub, id: "i-1")
+    var read = try await test.service.installations.get(hub: test.hub, id: "i-1")
     #expect(read.tags == ["12345", "new"])
     #expect(read.userID == "bob")
     let drafts = try await test.store.registrations(of: "i-1", hub: test.hub.id)
@@ -105,14 +105,14 @@ struct InstallationTests {
       #expect(failure?.status == 400)
       #expect(fault.isEmpty || failure?.message?.contains(fault) == true, "\(failure as Any)")
     }
-    read = try await test.service.installation(hub: test.hub, id: "i-1")
+    read = try await test.service.installations.get(hub: test.hub, id: "i-1")
     #expect(read.userID == "bob")
   }
 
   @Test("whose channel is dead has no registrations until it brings a new one")
   func deadChannel() async throws {
     let test = try await TestHub()
-    try await test.service.putInstallation(
+    try await test.service.installations.put(
       hub: test.hub, id: "i-1", body: Array(Self.tutorial.utf8))
     let query = AudienceQuery(
       hub: test.hub.id, kind: .native(.apns), expression: nil, asOf: test.clock.now)
@@ -131,15 +131,15 @@ struct InstallationTests {
         revision: page.revision, outcome: .expiredChannel)
     ]
     try await test.store.checkpoint(checkpoint)
-    #expect(try await test.service.installation(hub: test.hub, id: "i-1").pushChannelExpired)
+    #expect(try await test.service.installations.get(hub: test.hub, id: "i-1").pushChannelExpired)
 
     func patch(_ json: String) async throws -> Int {
-      try await test.service.patchInstallation(hub: test.hub, id: "i-1", body: Array(json.utf8))
+      try await test.service.installations.patch(hub: test.hub, id: "i-1", body: Array(json.utf8))
       return try await test.store.registrations(of: "i-1", hub: test.hub.id).count
     }
     #expect(try await patch(#"[{"op":"add","path":"/tags","value":"x"}]"#) == 0)
     #expect(try await patch(#"[{"op":"replace","path":"/pushChannel","value":"ff"}]"#) == 2)
-    let read = try await test.service.installation(hub: test.hub, id: "i-1")
+    let read = try await test.service.installations.get(hub: test.hub, id: "i-1")
     #expect(!read.pushChannelExpired)
     #expect(read.pushChannel == .handle("FF"))
   }
@@ -154,7 +154,7 @@ struct InstallationTests {
     let test = try await TestHub()
     test.hook.fail(with: error)
     let failure = await #expect(throws: HubFailure.self) {
-      try await test.service.putInstallation(
+      try await test.service.installations.put(
         hub: test.hub, id: "i-1", body: Array(Self.tutorial.utf8))
     }
     #expect(failure?.status == 503)

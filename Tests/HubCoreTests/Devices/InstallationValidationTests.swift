@@ -10,10 +10,10 @@ struct InstallationValidationTests {
   private func put(_ json: String, id: String = "i-1") async throws {
     let test = try await TestHub()
     do {
-      try await test.service.putInstallation(hub: test.hub, id: id, body: Array(json.utf8))
+      try await test.service.installations.put(hub: test.hub, id: id, body: Array(json.utf8))
     } catch {
       await #expect(throws: HubFailure.noInstallation) {
-        try await test.service.installation(hub: test.hub, id: id)
+        try await test.service.installations.get(hub: test.hub, id: id)
       }
       throw error
     }

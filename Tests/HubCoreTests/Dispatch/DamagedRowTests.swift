@@ -120,7 +120,7 @@ struct DamagedRowTests {
         store: scene.store,
         directory: HubDirectory(store: scene.store, clock: scene.clock.hubClock),
         dispatcher: scene.dispatcher(), clock: scene.clock.hubClock, random: .system)
-      let page = try await service.registrations(hub: scene.hub, .all, after: 0, limit: 100)
+      let page = try await service.registrations.list(hub: scene.hub, .all, after: 0, limit: 100)
       #expect(page.registrations.count == 9 && page.unreadable.count == 1)
       #expect(scene.events.all.map(\.description).allSatisfy { $0.contains("is left out") })
       #expect(scene.events.all.count == 1)

@@ -150,12 +150,12 @@ struct RefusedCredentialTests {
       dispatcher: dispatcher, clock: world.clock.hubClock, random: .system)
     if isReplaced {
       service.accept()
-      try await hub.setCredential(
+      try await hub.credentials.set(
         PushCredential(
           platform: .apns, properties: [:], modifiedAt: world.clock.now.addingTimeInterval(1)),
         hub: "hub", checkedBy: FakeGateways(world.gateways))
     } else {
-      try await hub.removeCredential(.apns, hub: "hub")
+      try await hub.credentials.remove(.apns, hub: "hub")
     }
     // The clock stands still.
     let record = try await world.finished(second, by: dispatcher)

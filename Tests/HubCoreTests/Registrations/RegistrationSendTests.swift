@@ -31,11 +31,11 @@ struct RegistrationSendTests {
     for (token, tag, platform) in [
       ("0A", "red", PushPlatform.apns), ("0B", "blue", .apns), ("0C", "red", .gcm),
     ] {
-      _ = try await service.createRegistration(
+      _ = try await service.registrations.create(
         hub: world.hub,
         Registration(platform: platform, channel: .handle(token), tags: [Tag(rawValue: tag)]))
     }
-    _ = try await service.createRegistration(
+    _ = try await service.registrations.create(
       hub: world.hub,
       Registration(
         platform: .apns, channel: .handle("0D"),
@@ -67,7 +67,7 @@ struct RegistrationSendTests {
     template.applePriority = priority
     let registration = Registration(
       platform: .apns, channel: .handle("0A"), kind: .template(template, name: "main"))
-    _ = try await service.createRegistration(
+    _ = try await service.registrations.create(
       hub: world.hub, body: Array(registration.requestXML.utf8))
     try await service.sendAll(
       world.hub, #"{"message":"hi","p":"7","when":"2030-01-05T10:00:00Z"}"#)

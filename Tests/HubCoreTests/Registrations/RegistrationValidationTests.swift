@@ -103,7 +103,7 @@ struct RegistrationValidationTests {
       + #"xmlns:i="http://www.w3.org/2001/XMLSchema-instance">\#(registration.1)"#
       + "</\(registration.0)RegistrationDescription></content></entry>"
     let hub = try await TestHub()
-    return try await hub.service.createRegistration(hub: hub.hub, body: Array(body.utf8))
+    return try await hub.service.registrations.create(hub: hub.hub, body: Array(body.utf8))
   }
 
   @Test("what the rules allow is kept", arguments: good)

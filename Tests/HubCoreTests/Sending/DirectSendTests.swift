@@ -115,7 +115,8 @@ struct DirectSendTests {
     #expect(Set(gateway.pushes.map(\.handle)) == ["0A", "0B", "0C"])
     // The number of a direct send's target is no registration's: nobody was removed.
     #expect(try await world.store.count(record.audience) == 3)
-    let errors = try await service.errors(of: sent.id, hub: world.hub, after: 0, limit: 10)
+    let errors = try await service.notifications.errors(
+      of: sent.id, hub: world.hub, after: 0, limit: 10)
     #expect(errors.feedback.map(\.pnsHandle) == ["0B"])
     #expect(errors.feedback.map(\.notificationSystemError) == ["BadChannel"])
     #expect(errors.feedback.map(\.registrationID) == [nil])

@@ -32,7 +32,8 @@ struct ScheduleTests {
     let form = /[0-9a-f]{32}_20300101000000_[0-9]+_[0-9]+_QNHQueue[0-9a-f]{32}-S[0-9]+/
     #expect(sent.id.rawValue.wholeMatch(of: form) != nil)
     #expect(
-      try await service.telemetry(hub: world.hub, id: sent.id).state == .init(rawValue: "Scheduled")
+      try await service.notifications.telemetry(hub: world.hub, id: sent.id).state
+        == .init(rawValue: "Scheduled")
     )
     try await world.addDevices(0..<2)
 
@@ -46,7 +47,8 @@ struct ScheduleTests {
     #expect(DispatchWorld.outcomes(record) == [.success: 2])
     #expect(record.startedAt == world.clock.now)
     #expect(
-      try await service.telemetry(hub: world.hub, id: sent.id).enqueueTime == sent.enqueuedAt,
+      try await service.notifications.telemetry(hub: world.hub, id: sent.id).enqueueTime
+        == sent.enqueuedAt,
       "it was accepted when it was scheduled")
   }
 
@@ -148,7 +150,8 @@ struct ScheduleTests {
     }
     #expect(again?.status == 404)
     #expect(
-      try await service.telemetry(hub: world.hub, id: cancelled.id).state == .canceled)
+      try await service.notifications.telemetry(hub: world.hub, id: cancelled.id).state == .canceled
+    )
     await world.clock.sleepers(1)
     world.clock.advance(by: .seconds(6))
     _ = try await delivered(kept, world, dispatcher)

@@ -74,7 +74,7 @@ struct SendingTests {
         (name: "ServiceBusNotification-Tags", value: "red"),
       ], body: Array(#"{"aps":{}}"#.utf8))
     _ = try await world.finished(sent, by: dispatcher)
-    let telemetry = try await service.telemetry(hub: world.hub, id: sent.id)
+    let telemetry = try await service.notifications.telemetry(hub: world.hub, id: sent.id)
     #expect(telemetry.notificationID == sent.id.rawValue)
     #expect(telemetry.state == .completed)
     #expect(telemetry.enqueueTime == sent.enqueuedAt)
@@ -114,7 +114,7 @@ struct SendingTests {
       (world.hub, NotificationID(rawValue: "none")), (other, sent.id),
     ] {
       await #expect {
-        try await service.telemetry(hub: hub, id: id)
+        try await service.notifications.telemetry(hub: hub, id: id)
       } throws: {
         ($0 as? HubFailure)?.status == 404
       }

@@ -33,7 +33,7 @@ struct TestHub {
   }
 
   func full() async throws -> AccessPolicy {
-    try await service.policy(named: AccessPolicy.defaultFullName, hub: "hub1")
+    try await service.policies.get(named: AccessPolicy.defaultFullName, hub: "hub1")
   }
 
   func authorize(

@@ -75,7 +75,7 @@ struct JobWorld {
     var all: [String: Registration] = [:]
     var after: RegistrationID = 0
     while true {
-      let page = try await hub.service.registrations(
+      let page = try await hub.service.registrations.list(
         hub: address, .all, after: after, limit: 1000)
       for stored in page.registrations { all[stored.id] = Registration(stored) }
       guard page.hasMore, let last = page.registrations.last else { return all }

@@ -134,7 +134,7 @@ struct RecordingReplay {
     let hub = try #require(try await self.hub.store.hub(named: name))
     for registration in registrations where !registration.isFromInstallation {
       for _ in 0..<(Int(registration.etag ?? "") ?? 1) {
-        _ = try await self.hub.service.putRegistration(
+        _ = try await self.hub.service.registrations.put(
           hub: hub, id: registration.registrationID ?? "", condition: .none, registration)
       }
     }

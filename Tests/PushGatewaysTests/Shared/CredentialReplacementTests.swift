@@ -138,7 +138,7 @@ struct CredentialReplacementTests {
   func inThisProcess(platform: PushPlatform, changes: [String: String]) async throws {
     try await RunningHub.run(platform) { hub in
       func set(_ changes: [String: String?]) async throws {
-        try await hub.service.setCredential(
+        try await hub.service.credentials.set(
           try hub.stage.credential(platform, changes, modifiedAt: Date()), hub: "news",
           checkedBy: hub.gateways)
       }

@@ -1,4 +1,7 @@
-extension HubService {
+/// The access policies of hubs and of the namespace, with their keys.
+package struct HubPolicies: HubSubject {
+  package let service: HubService
+
   /// One of a policy's two keys.
   package enum KeySlot: String, CaseIterable, Sendable {
     case primary
@@ -7,14 +10,14 @@ extension HubService {
 
   /// The policies of a hub, or with `nil` those of the namespace, in the order of their creation.
   /// - Throws: 404 when there is no such hub.
-  package func policies(hub name: String?) async throws(HubFailure) -> [AccessPolicy] {
+  package func list(hub name: String?) async throws(HubFailure) -> [AccessPolicy] {
     let hub = try await id(ofHub: name)
     return try await answering { try await store.accessPolicies(hub: hub) }
   }
 
   /// - Throws: 404 when there is no such hub or policy.
-  package func policy(named name: String, hub: String?) async throws(HubFailure) -> AccessPolicy {
-    guard let policy = try await policies(hub: hub).first(where: { $0.name == name }) else {
+  package func get(named name: String, hub: String?) async throws(HubFailure) -> AccessPolicy {
+    guard let policy = try await list(hub: hub).first(where: { $0.name == name }) else {
       throw .noPolicy(name)
     }
     return policy
@@ -23,7 +26,7 @@ extension HubService {
   /// Creates a policy; keys that are not given are random.
   /// - Throws: 400 for values that are not allowed, 404 for a missing hub, 409 when the policy
   ///   exists.
-  package func createPolicy(
+  package func create(
     named name: String, rights: AccessRights, hub: String?, primaryKey: String? = nil,
     secondaryKey: String? = nil
   ) async throws(HubFailure) -> AccessPolicy {
@@ -45,7 +48,7 @@ extension HubService {
   }
 
   /// - Throws: 404 when there is no such hub or policy.
-  package func deletePolicy(named name: String, hub: String?) async throws(HubFailure) {
+  package func delete(named name: String, hub: String?) async throws(HubFailure) {
     let id = try await id(ofHub: hub)
     let wasThere = try await changing {
       try await store.deleteAccessPolicy(named: name, hub: id)
@@ -59,7 +62,7 @@ extension HubService {
   package func rotateKey(
     _ slot: KeySlot, ofPolicy name: String, hub: String?
   ) async throws(HubFailure) -> AccessPolicy {
-    var policy = try await policy(named: name, hub: hub)
+    var policy = try await get(named: name, hub: hub)
     switch slot {
     case .primary: policy.primaryKey = AccessPolicy.randomKey(random)
     case .secondary: policy.secondaryKey = AccessPolicy.randomKey(random)
@@ -73,16 +76,20 @@ extension HubService {
 
   /// The namespace's `RootManageSharedAccessKey`; created when it is missing, as on the first
   /// start.
-  package func rootPolicy() async throws(HubFailure) -> AccessPolicy {
-    let present = try await policies(hub: nil).first { $0.name == AccessPolicy.rootName }
+  package func root() async throws(HubFailure) -> AccessPolicy {
+    let present = try await list(hub: nil).first { $0.name == AccessPolicy.rootName }
     if let present { return present }
-    return try await createPolicy(named: AccessPolicy.rootName, rights: .all, hub: nil)
+    return try await create(named: AccessPolicy.rootName, rights: .all, hub: nil)
   }
 
   private func id(ofHub name: String?) async throws(HubFailure) -> Hub.ID? {
     guard let name else { return nil }
-    return try await hub(named: name).id
+    return try await service.hub(named: name).id
   }
+}
+
+extension HubService {
+  package var policies: HubPolicies { HubPolicies(service: self) }
 }
 
 extension HubFailure {

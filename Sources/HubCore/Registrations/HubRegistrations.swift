@@ -2,35 +2,37 @@ import Foundation
 package import NotificationHubs
 
 /// Registrations that clients write themselves (docs/protocol/rest.md, section 3).
-extension HubService {
+package struct HubRegistrations: HubSubject {
+  package let service: HubService
+
   /// Creates a new registration, even for a device that has one already (docs/protocol/rest.md,
   /// section 3.4).
   ///
   /// - Parameter body: An Atom document in any of the forms of docs/protocol/rest.md, section 3.2.
   /// - Throws: 400 with the first fault; nothing is written in this case.
-  package func createRegistration(
+  package func create(
     hub: Hub, body: [UInt8]
   ) async throws(HubFailure) -> StoredRegistration {
     let registration = try await reading(body) {
       try Self.decoded(body)
     }
-    return try await createRegistration(hub: hub, registration)
+    return try await create(hub: hub, registration)
   }
 
-  /// As ``createRegistration(hub:body:)``, for a parsed description.
-  package func createRegistration(
+  /// As ``create(hub:body:)``, for a parsed description.
+  package func create(
     hub: Hub, _ registration: Registration
   ) async throws(HubFailure) -> StoredRegistration {
     let now = clock.now()
     let draft = try Self.draft(registration, hub: hub, at: now)
-    try checkRetired(draft.platform)
+    try limits.checkRetired(draft.platform)
     return try await answering {
       try await store.createRegistration(draft, hub: hub.id, at: now)
     }
   }
 
   /// An id for a registration that the caller will write (docs/protocol/rest.md, section 3.5).
-  package func reserveRegistrationID(hub: Hub) async throws(HubFailure) -> String {
+  package func reserveID(hub: Hub) async throws(HubFailure) -> String {
     try await answering { try await store.reserveRegistrationID(hub: hub.id) }
   }
 
@@ -41,22 +43,22 @@ extension HubService {
   ///   - condition: The condition of `If-Match`; without one a missing registration is created.
   /// - Throws: 400 with the first fault, 404 when it must exist and does not, 412 when its etag
   ///   differs.
-  package func putRegistration(
+  package func put(
     hub: Hub, id: String, condition: ETagCondition, body: [UInt8]
   ) async throws(HubFailure) -> StoredRegistration {
     let registration = try await reading(body) {
       try Self.decoded(body)
     }
-    return try await putRegistration(hub: hub, id: id, condition: condition, registration)
+    return try await put(hub: hub, id: id, condition: condition, registration)
   }
 
-  /// As ``putRegistration(hub:id:condition:body:)``, for a parsed description.
-  package func putRegistration(
+  /// As ``put(hub:id:condition:body:)``, for a parsed description.
+  package func put(
     hub: Hub, id: String, condition: ETagCondition, _ registration: Registration
   ) async throws(HubFailure) -> StoredRegistration {
     let now = clock.now()
     let draft = try Self.draft(registration, hub: hub, at: now)
-    try checkRetired(draft.platform)
+    try limits.checkRetired(draft.platform)
     guard Self.isUsable(id) else {
       throw HubFailure(
         status: 400,
@@ -69,7 +71,7 @@ extension HubService {
   }
 
   /// - Throws: 404 without a text.
-  package func registration(
+  package func get(
     hub: Hub, id: String
   ) async throws(HubFailure) -> StoredRegistration {
     let now = clock.now()
@@ -83,7 +85,7 @@ extension HubService {
   /// Deletes a registration (docs/protocol/rest.md, section 3.8).
   ///
   /// - Throws: 404, 412 when its etag differs.
-  package func deleteRegistration(
+  package func delete(
     hub: Hub, id: String, condition: ETagCondition
   ) async throws(HubFailure) {
     let now = clock.now()
@@ -98,7 +100,7 @@ extension HubService {
   ///   beginning.
   /// - Throws: 400 for a malformed tag that no registration has. The name of an installation's
   ///   template is also a tag, whatever its characters, so that the grammar alone cannot decide.
-  package func registrations(
+  package func list(
     hub: Hub, _ query: RegistrationQuery, after: RegistrationID, limit: Int
   ) async throws(HubFailure) -> RegistrationPage {
     let now = clock.now()
@@ -161,6 +163,10 @@ extension HubService {
   }
 }
 
+extension HubService {
+  package var registrations: HubRegistrations { HubRegistrations(service: self) }
+}
+
 extension HubFailure {
   /// 404 with an empty message, as recorded: there is no such registration.
   package static let noRegistration = HubFailure(status: 404, message: "")
@@ -168,17 +174,4 @@ extension HubFailure {
   package static let staleRegistration = HubFailure(
     status: 412,
     message: "The ETag is not that of the registration any more. Read it and try again")
-}
-
-extension HubService {
-  /// Refuses a device of a service that has been shut down, if the hub is configured to do so
-  /// (docs/protocol/push-services/retired.md, section 1); by default it is accepted, as clients
-  /// expect.
-  /// - Throws: 400 with the name of the successor.
-  func checkRetired(_ platform: PushPlatform) throws(HubFailure) {
-    guard limits.refusesRetired, let successor = platform.traits.successor else { return }
-    throw HubFailure(
-      status: 400,
-      message: "The platform '\(platform.rawValue)' has been retired; use \(successor)")
-  }
 }

@@ -1,20 +1,23 @@
 package import NotificationHubs
 
-extension HubService {
+/// The credentials of a hub at the push services.
+package struct HubCredentials: HubSubject {
+  package let service: HubService
+
   /// The credentials of a hub, in the order of the platforms' names.
   /// - Throws: 404 when there is no such hub.
-  package func credentials(hub name: String) async throws(HubFailure) -> [PushCredential] {
-    let hub = try await hub(named: name)
+  package func list(hub name: String) async throws(HubFailure) -> [PushCredential] {
+    let hub = try await service.hub(named: name)
     return try await answering { try await store.credentials(hub: hub.id) }
       .sorted { $0.platform.rawValue < $1.platform.rawValue }
   }
 
   /// Sets or replaces the credential of a platform, after the platform's gateway has validated it.
   /// - Throws: 400 with the fault of the credential, 404 when there is no such hub.
-  package func setCredential(
+  package func set(
     _ credential: PushCredential, hub name: String, checkedBy gateways: any GatewayDirectory
   ) async throws(HubFailure) {
-    let hub = try await hub(named: name)
+    let hub = try await service.hub(named: name)
     let isKnown = try await answering {
       do {
         return try await gateways.gateway(for: credential, hub: hub.id) != nil
@@ -32,10 +35,10 @@ extension HubService {
   }
 
   /// - Throws: 404 when there is no such hub or credential.
-  package func removeCredential(
+  package func remove(
     _ platform: PushPlatform, hub name: String
   ) async throws(HubFailure) {
-    let hub = try await hub(named: name)
+    let hub = try await service.hub(named: name)
     let wasThere = try await changing {
       try await store.deleteCredential(platform, hub: hub.id)
     }
@@ -45,12 +48,10 @@ extension HubService {
     }
     await dispatcher.credentialChanged(platform, hub: hub.id)
   }
-}
 
-extension HubService {
   /// The credentials of a hub without their secrets, in the order of the platforms' names.
-  package func credentialStates(hub: Hub) async throws(HubFailure) -> [CredentialState] {
-    try await credentials(hub: hub.name).map { credential in
+  package func states(hub: Hub) async throws(HubFailure) -> [CredentialState] {
+    try await list(hub: hub.name).map { credential in
       CredentialState(
         platform: credential.platform, kind: credential.kind, app: credential.app,
         endpoint: credential.endpoint, modifiedAt: credential.modifiedAt,
@@ -60,11 +61,11 @@ extension HubService {
 
   /// Tries the credential of a platform at its push service.
   /// - Throws: 404 when the hub has none, 429 for too many attempts in a minute.
-  package func probeCredential(
+  package func probe(
     of platform: PushPlatform, hub: Hub
   ) async throws(HubFailure) -> CredentialProbe {
     guard
-      let credential = try await credentials(hub: hub.name).first(where: { $0.platform == platform }
+      let credential = try await list(hub: hub.name).first(where: { $0.platform == platform }
       )
     else {
       throw HubFailure(
@@ -73,13 +74,17 @@ extension HubService {
     guard let prober = gateways as? any CredentialProber else {
       return CredentialProbe(.untried, "This server cannot try credentials.")
     }
-    try probes.take(hub.id, at: clock.now())
+    try service.probes.take(hub.id, at: clock.now())
     do {
       return try await prober.probe(credential)
     } catch {
       return CredentialProbe(.refused, reason: "cannot work", error.description)
     }
   }
+}
+
+extension HubService {
+  package var credentials: HubCredentials { HubCredentials(service: self) }
 }
 
 extension PushCredential {

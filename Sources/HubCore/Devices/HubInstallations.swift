@@ -1,14 +1,17 @@
 import Foundation
 package import NotificationHubs
 
-extension HubService {
+/// Installations (docs/protocol/rest.md, section 4).
+package struct HubInstallations: HubSubject {
+  package let service: HubService
+
   /// Creates or replaces an installation (docs/protocol/rest.md, section 4.2).
   ///
   /// - Parameters:
   ///   - id: The id from the path, decoded.
   ///   - body: The request's JSON.
   /// - Throws: 400 with a line for each fault; nothing is written in this case.
-  package func putInstallation(
+  package func put(
     hub: Hub, id: String, body: [UInt8]
   ) async throws(HubFailure) {
     let now = clock.now()
@@ -22,7 +25,7 @@ extension HubService {
         }
         return installation
       }
-      try checkRetired(installation.platform)
+      try limits.checkRetired(installation.platform)
       return (installation, installation.registrationDrafts)
     }
     try await answering {
@@ -31,7 +34,7 @@ extension HubService {
   }
 
   /// - Throws: 404.
-  package func installation(hub: Hub, id: String) async throws(HubFailure) -> Installation {
+  package func get(hub: Hub, id: String) async throws(HubFailure) -> Installation {
     let found = try await answering { try await store.installation(id, hub: hub.id) }
     guard let found, !found.isOver(at: clock.now()) else { throw .noInstallation }
     return found
@@ -40,7 +43,7 @@ extension HubService {
   /// Changes an installation by a list of operations, all or none (docs/protocol/rest.md,
   /// section 4.4).
   /// - Throws: 400 for operations that are malformed or whose result is not allowed, 404.
-  package func patchInstallation(
+  package func patch(
     hub: Hub, id: String, body: [UInt8]
   ) async throws(HubFailure) {
     let patch = try await reading(body) {
@@ -59,7 +62,7 @@ extension HubService {
         ) { () throws(WireFormatError) in
           try patch.changing(present)
         }
-        try checkRetired(changed.platform)
+        try limits.checkRetired(changed.platform)
         return (changed, changed.registrationDrafts)
       }
     }
@@ -67,8 +70,40 @@ extension HubService {
   }
 
   /// Forgets an installation; succeeds even if there is none (docs/protocol/rest.md, section 4.5).
-  package func deleteInstallation(hub: Hub, id: String) async throws(HubFailure) {
+  package func delete(hub: Hub, id: String) async throws(HubFailure) {
     _ = try await answering { try await store.deleteInstallation(id, hub: hub.id) }
+  }
+
+  /// The next installations of a list. The store searches for rare ones in slices; the page is
+  /// filled from several, within the limit of one request.
+  ///
+  /// - Parameters:
+  ///   - filter: Its ``InstallationFilter/asOf`` is set here.
+  ///   - after: The ``InstallationPage/next`` of the page before.
+  /// - Throws: 400 for a tag or a user's id that none can have.
+  package func list(
+    hub: Hub, _ filter: InstallationFilter, after: InstallationPosition?, limit: Int
+  ) async throws(HubFailure) -> InstallationPage {
+    if let tag = filter.tag, !tag.isValid {
+      throw HubFailure(status: 400, message: Tag.invalid(tag.rawValue).message)
+    }
+    if let userID = filter.userID, !Tag.user(userID).isValid {
+      throw HubFailure(
+        status: 400, message: "The user's id to look for is none: \(Installation.identifierRule)")
+    }
+    var filter = filter
+    filter.asOf = clock.now()
+    return try await answering { [filter] in
+      var page = InstallationPage(next: after)
+      for _ in 0..<HubService.stretches {
+        let more = try await store.installations(
+          filter, hub: hub.id, after: page.next, limit: limit - page.installations.count)
+        for installation in more.installations { page.append(installation) }
+        page.next = more.next
+        guard page.next != nil, !page.isFull(limit) else { break }
+      }
+      return page
+    }
   }
 
   /// The installation in its stored form, or an error with every fault.
@@ -88,6 +123,10 @@ extension HubService {
       throw HubFailure(status: 400, message: error.message)
     }
   }
+}
+
+extension HubService {
+  package var installations: HubInstallations { HubInstallations(service: self) }
 }
 
 extension Installation {

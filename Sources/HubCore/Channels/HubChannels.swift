@@ -3,10 +3,12 @@ import Wire
 
 /// Broadcast channels of APNs (`docs/extensions.md`). Each call is one request to APNs, and its
 /// reply forwards APNs' reply: the hub stores nothing about channels.
-extension HubService {
+package struct HubChannels: HubSubject {
+  package let service: HubService
+
   /// - Parameter body: `{"storage":"none"}` or `{"storage":"latest"}`.
   /// - Throws: ``HubFailure``: 400 for any other body; the others as in ``failure(_:)``.
-  package func createChannel(
+  package func create(
     hub: Hub, body: [UInt8]
   ) async throws(HubFailure) -> BroadcastChannel {
     guard let wish = try? JSONValue.parse(body),
@@ -21,18 +23,18 @@ extension HubService {
     }
   }
 
-  package func channels(hub: Hub) async throws(HubFailure) -> [String] {
+  package func list(hub: Hub) async throws(HubFailure) -> [String] {
     try await asking(hub) { gateway throws(BroadcastRefusal) in try await gateway.channels() }
   }
 
-  package func channel(hub: Hub, id: String) async throws(HubFailure) -> BroadcastChannel {
+  package func get(hub: Hub, id: String) async throws(HubFailure) -> BroadcastChannel {
     try Self.check(id)
     return try await asking(hub) { gateway throws(BroadcastRefusal) in
       try await gateway.channel(id)
     }
   }
 
-  package func deleteChannel(hub: Hub, id: String) async throws(HubFailure) {
+  package func delete(hub: Hub, id: String) async throws(HubFailure) {
     try Self.check(id)
     try await asking(hub) { gateway throws(BroadcastRefusal) in
       try await gateway.deleteChannel(id)
@@ -126,6 +128,10 @@ extension HubService {
         retryAfter: wait)
     }
   }
+}
+
+extension HubService {
+  package var channels: HubChannels { HubChannels(service: self) }
 }
 
 extension BroadcastMessage {

@@ -1,7 +1,10 @@
 import Foundation
 package import NotificationHubs
 
-extension HubService {
+/// Notifications that were accepted: their telemetry, outcomes, progress and lists.
+package struct HubNotifications: HubSubject {
+  package let service: HubService
+
   /// The current outcomes of a notification (docs/protocol/rest.md, section 5.8).
   ///
   /// - Parameter isExtended: For readers of Belfry's own outcomes.
@@ -46,24 +49,7 @@ extension HubService {
       return NotificationErrors(feedback: feedback, next: page.next)
     }
   }
-}
 
-/// A page of a notification's errors.
-package struct NotificationErrors: Sendable {
-  package let feedback: [PnsFeedback]
-  /// The number after which the next page starts; `nil` when this was the last.
-  package let next: RegistrationID?
-}
-
-extension NotificationTelemetry {
-  /// Whether a device was not reached for a reason other than a duplicate handle.
-  package var hasErrors: Bool {
-    let fine = [NotificationOutcome.success.name, NotificationOutcome.skipped.name]
-    return outcomes.values.contains { $0.contains { !fine.contains($0.key) && $0.value > 0 } }
-  }
-}
-
-extension HubService {
   /// The stored outcomes of a notification device by device.
   ///
   /// - Parameters:
@@ -81,6 +67,95 @@ extension HubService {
         of: id, hub: hub.id, filter, after: after, limit: limit)
       return DeviceOutcomePage(devices: page.outcomes.map(DeviceOutcome.init), next: page.next)
     }
+  }
+
+  /// The progress of a notification.
+  ///
+  /// - Throws: ``HubFailure``: 404 for an id that this hub does not know, 503 when the store cannot
+  ///   answer.
+  package func progress(
+    of id: NotificationID, hub: Hub
+  ) async throws(HubFailure) -> NotificationProgress {
+    try await answering {
+      guard let record = try await store.notification(id, hub: hub.id) else {
+        throw HubFailure(status: 404, message: "Notification not found")
+      }
+      var outcomes: [String: Int] = [:]
+      for (key, count) in record.counts {
+        outcomes[key.outcome.inExtendedTelemetry.name, default: 0] += count
+      }
+      let done = outcomes.values.reduce(0, +)
+      let isFinal = record.state.isFinal
+      let retrying = isFinal ? 0 : try await store.waitingRetries(id, hub: hub.id)
+      let audience = isFinal ? done : try await audience(of: record)
+      return NotificationProgress(
+        notificationID: id.rawValue, state: .init(rawValue: record.state.rawValue),
+        audience: audience.map { max($0, done + retrying) }, done: done, retrying: retrying,
+        outcomes: outcomes,
+        startTime: record.state == .scheduled ? nil : record.releasedAt,
+        endTime: record.endedAt, dueTime: record.scheduledFor)
+    }
+  }
+
+  /// Counts the audience of an unfinished notification; `nil` for a direct send, whose devices the
+  /// store does not count.
+  private func audience(of record: NotificationRecord) async throws -> Int? {
+    guard !record.request.isDirect else { return nil }
+    return try await store.count(record.audience)
+  }
+
+  /// The progress of a notification, with each change; see ``ProgressFeeds``.
+  /// - Throws: 404 for an id that this hub does not know, 429 when too many watch.
+  package func progressUpdates(
+    of id: NotificationID, hub: Hub
+  ) async throws(HubFailure) -> AsyncStream<NotificationProgress> {
+    try await service.progressFeeds.follow(id, hub: hub.id) { () async throws(HubFailure) in
+      try await progress(of: id, hub: hub)
+    }
+  }
+
+  /// The next notifications of a list; read in slices like
+  /// ``HubInstallations/list(hub:_:after:limit:)``.
+  ///
+  /// - Throws: 400 for a tag that none can have.
+  package func list(
+    hub: Hub, _ filter: NotificationFilter, in order: NotificationOrder,
+    after: ListPosition?, limit: Int
+  ) async throws(HubFailure) -> NotificationPage {
+    if let tag = filter.tag, !tag.isValid {
+      throw HubFailure(status: 400, message: Tag.invalid(tag.rawValue).message)
+    }
+    return try await answering {
+      var page = NotificationPage(next: after)
+      for _ in 0..<HubService.stretches {
+        let more = try await store.notifications(
+          filter, in: order, hub: hub.id, after: page.next,
+          limit: limit - page.notifications.count)
+        page.notifications += more.notifications
+        page.next = more.next
+        guard page.next != nil, page.notifications.count < limit else { break }
+      }
+      return page
+    }
+  }
+}
+
+extension HubService {
+  package var notifications: HubNotifications { HubNotifications(service: self) }
+}
+
+/// A page of a notification's errors.
+package struct NotificationErrors: Sendable {
+  package let feedback: [PnsFeedback]
+  /// The number after which the next page starts; `nil` when this was the last.
+  package let next: RegistrationID?
+}
+
+extension NotificationTelemetry {
+  /// Whether a device was not reached for a reason other than a duplicate handle.
+  package var hasErrors: Bool {
+    let fine = [NotificationOutcome.success.name, NotificationOutcome.skipped.name]
+    return outcomes.values.contains { $0.contains { !fine.contains($0.key) && $0.value > 0 } }
   }
 }
 
@@ -121,69 +196,5 @@ extension NotificationTelemetry {
       dueTime: record.scheduledFor,
       body: String(decoding: record.request.body, as: UTF8.self), tags: record.request.tags,
       targetPlatforms: formats.sorted(), outcomes: outcomes)
-  }
-}
-
-extension HubService {
-  /// The progress of a notification.
-  ///
-  /// - Throws: ``HubFailure``: 404 for an id that this hub does not know, 503 when the store cannot
-  ///   answer.
-  package func progress(
-    of id: NotificationID, hub: Hub
-  ) async throws(HubFailure) -> NotificationProgress {
-    try await answering {
-      guard let record = try await store.notification(id, hub: hub.id) else {
-        throw HubFailure(status: 404, message: "Notification not found")
-      }
-      var outcomes: [String: Int] = [:]
-      for (key, count) in record.counts {
-        outcomes[key.outcome.inExtendedTelemetry.name, default: 0] += count
-      }
-      let done = outcomes.values.reduce(0, +)
-      let isFinal = record.state.isFinal
-      let retrying = isFinal ? 0 : try await store.waitingRetries(id, hub: hub.id)
-      let audience = isFinal ? done : try await audience(of: record)
-      return NotificationProgress(
-        notificationID: id.rawValue, state: .init(rawValue: record.state.rawValue),
-        audience: audience.map { max($0, done + retrying) }, done: done, retrying: retrying,
-        outcomes: outcomes,
-        startTime: record.state == .scheduled ? nil : record.releasedAt,
-        endTime: record.endedAt, dueTime: record.scheduledFor)
-    }
-  }
-
-  /// Counts the audience of an unfinished notification; `nil` for a direct send, whose devices the
-  /// store does not count.
-  private func audience(of record: NotificationRecord) async throws -> Int? {
-    guard !record.request.isDirect else { return nil }
-    return try await store.count(record.audience)
-  }
-}
-
-extension HubService {
-  /// The next notifications of a list; read in slices like
-  /// ``installations(hub:_:after:limit:)``.
-  ///
-  /// - Throws: 400 for a tag that none can have.
-  package func notifications(
-    hub: Hub, _ filter: NotificationFilter, in order: NotificationOrder,
-    after: ListPosition?, limit: Int
-  ) async throws(HubFailure) -> NotificationPage {
-    if let tag = filter.tag, !tag.isValid {
-      throw HubFailure(status: 400, message: Tag.invalid(tag.rawValue).message)
-    }
-    return try await answering {
-      var page = NotificationPage(next: after)
-      for _ in 0..<Self.stretches {
-        let more = try await store.notifications(
-          filter, in: order, hub: hub.id, after: page.next,
-          limit: limit - page.notifications.count)
-        page.notifications += more.notifications
-        page.next = more.next
-        guard page.next != nil, page.notifications.count < limit else { break }
-      }
-      return page
-    }
   }
 }
