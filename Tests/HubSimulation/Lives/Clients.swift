@@ -176,7 +176,7 @@ extension Life {
     case .put:
       let body = Self.installation(line)
       reply = await insist(line) { service in
-        try await service.putInstallation(hub: service.hub(named: hub), id: id, body: body)
+        try await service.installations.put(hub: service.hub(named: hub), id: id, body: body)
         return true
       }
     case .patch:
@@ -184,12 +184,12 @@ extension Life {
       let body = Array(
         #"[{"op":"replace","path":"/tags","value":"\#(value)"}]"#.utf8)
       reply = await insist(line) { service in
-        try await service.patchInstallation(hub: service.hub(named: hub), id: id, body: body)
+        try await service.installations.patch(hub: service.hub(named: hub), id: id, body: body)
         return true
       }
     default:
       reply = await insist(line) { service in
-        try await service.deleteInstallation(hub: service.hub(named: hub), id: id)
+        try await service.installations.delete(hub: service.hub(named: hub), id: id)
         return true
       }
     }
@@ -235,7 +235,7 @@ extension Life {
         platform: Names.platform(ofHandle: handle), channel: Names.channel(handle),
         tags: Names.tags(line[2]).map { Tag(rawValue: $0) })
       let reply = await insist(line) { service in
-        try await service.createRegistration(hub: service.hub(named: hub), registration).id
+        try await service.registrations.create(hub: service.hub(named: hub), registration).id
       }
       guard case .value(let id) = reply else { return }
       var known = Ledger.Registration(hub: line[0], id: id, handle: handle)
@@ -245,7 +245,7 @@ extension Life {
     }
     guard let known = ledger.registrations[line[0]] else { return }
     let reply = await insist(line) { service in
-      try await service.deleteRegistration(
+      try await service.registrations.delete(
         hub: service.hub(named: Names.hub(known.hub)), id: known.id, condition: .none)
     }
     // 404 says as well that it is gone.
@@ -431,9 +431,9 @@ extension Life {
     observations.righted[service] = nil
     let reply = await insist(line, tries: healedAt != nil ? 60 : 6) { [world] service in
       if state == 2 {
-        try await service.removeCredential(platform, hub: name)
+        try await service.credentials.remove(platform, hub: name)
       } else if let gateways = service.gateways {
-        try await service.setCredential(
+        try await service.credentials.set(
           Life.credential(platform, of: hub, state, at: service.clock.now()), hub: name,
           checkedBy: gateways)
       }
@@ -486,20 +486,20 @@ extension Life {
       case 0: _ = try await service.audienceCount(hub: hub, tags: nil)
       case 1: _ = try await service.statistics(hub: hub, .init())
       case 2: _ = try await service.feedbackHours(hub: hub)
-      case 3: _ = try await service.credentialStates(hub: hub)
+      case 3: _ = try await service.credentials.states(hub: hub)
       case 4: _ = try await service.hubs()
       case 5: _ = try await service.activity(.init(), hub: hub, after: nil, limit: 5)
       case 6:
-        _ = try await service.installations(
+        _ = try await service.installations.list(
           hub: hub, .init(asOf: service.clock.now()), after: nil, limit: 5)
       case 7:
-        _ = try await service.notifications(
+        _ = try await service.notifications.list(
           hub: hub, .init(), in: .newestFirst, after: nil, limit: 5)
       default:
         guard let last else { return }
         switch subject {
-        case 8: _ = try await service.progress(of: last, hub: hub)
-        case 9: _ = try await service.errors(of: last, hub: hub, after: 0, limit: 5)
+        case 8: _ = try await service.notifications.progress(of: last, hub: hub)
+        case 9: _ = try await service.notifications.errors(of: last, hub: hub, after: 0, limit: 5)
         default:
           _ = try await service.explain(
             last, hub: hub, device: .installation(Names.device(subject)))
