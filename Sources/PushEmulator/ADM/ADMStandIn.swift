@@ -25,7 +25,7 @@ final class ADMStandIn: NamedStandIn, @unchecked Sendable {
   }
 
   private let options: OtherServicesOptions
-  private let word = ServiceName(.adm)
+  private let serviceName = ServiceName(.adm)
   var apps = AppTable<App>()
   private var tokens = AccessTokens()
   private var rates = RateTable<UInt32>()
@@ -43,7 +43,7 @@ final class ADMStandIn: NamedStandIn, @unchecked Sendable {
   func subject(
     _ request: ADMRequest, slot: Int, forFaults: Bool, in state: EmulatorState
   ) -> ServiceSubject {
-    var subject = ServiceSubject(word: word)
+    var subject = ServiceSubject(name: serviceName)
     if case .message(let id) = request.target {
       subject.handle = id
       subject.app = app(ofHandle: id, in: state)

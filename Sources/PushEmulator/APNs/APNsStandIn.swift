@@ -15,7 +15,7 @@ final class APNsStandIn: StandIn, @unchecked Sendable {
   var channels = APNsChannels()
   /// By slot of the state's connection table.
   private var connections: [APNsConnection?] = []
-  private let word = ServiceName(.apns)
+  private let serviceName = ServiceName(.apns)
   /// All of an app's messages to a device wait on one shelf; if its limit is one, a newer message
   /// replaces it.
   private let shelf: Shelf
@@ -80,7 +80,7 @@ final class APNsStandIn: StandIn, @unchecked Sendable {
   func subject(
     _ request: APNsRequest, slot: Int, forFaults: Bool, in state: EmulatorState
   ) -> ServiceSubject {
-    var subject = ServiceSubject(word: word)
+    var subject = ServiceSubject(name: serviceName)
     if request.isOfChannels {
       subject.handle = request.channelID.map { String(decoding: $0, as: UTF8.self) }
     }

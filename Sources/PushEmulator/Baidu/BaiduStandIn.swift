@@ -23,7 +23,7 @@ final class BaiduStandIn: NamedStandIn, @unchecked Sendable {
   }
 
   private let options: OtherServicesOptions
-  private let word = ServiceName(.baidu)
+  private let serviceName = ServiceName(.baidu)
   var apps = AppTable<App>()
   private var rates = RateTable<UInt32>()
 
@@ -40,7 +40,7 @@ final class BaiduStandIn: NamedStandIn, @unchecked Sendable {
   ) -> ServiceSubject {
     let channel = request.form?["channel_id"]
     return ServiceSubject(
-      word: word, app: channel.flatMap { app(ofHandle: $0, in: state) }, handle: channel,
+      name: serviceName, app: channel.flatMap { app(ofHandle: $0, in: state) }, handle: channel,
       credential: request.form?["apikey"])
   }
 

@@ -87,7 +87,7 @@ extension ControlAPI {
       let handle = request.query("handle")?.lowercased()
       let service = request.query("pns")
       if let service, service != "*", ServiceName(service) == nil {
-        throw .invalidValue("pns", "must be one of: \(ServiceName.words)")
+        throw .invalidValue("pns", "must be one of: \(ServiceName.list)")
       }
       let newest = try request.number("newest")
       let (entries, total) = core.withState { state in

@@ -42,12 +42,12 @@ enum FCMShelves {
 final class FCMStandIn: NamedStandIn, @unchecked Sendable {
   static let service = PushService.fcm
   static let listeners: [EmulatorListener] = [.fcm, .fcmHTTP1]
-  static let hasTokenWord = true
+  static let hasTokenName = true
   static let handleMembers = ["token", "fid"]
 
   let options: FCMOptions
-  private let word = ServiceName(.fcm)
-  private let tokenWord = ServiceName(.fcm, ofTokens: true)
+  private let serviceName = ServiceName(.fcm)
+  private let tokenServiceName = ServiceName(.fcm, ofTokens: true)
   var apps = AppTable<App>()
   private var tokens = AccessTokens()
   /// Rates by device, for devices that were sent to while a limit was on.
@@ -125,9 +125,9 @@ final class FCMStandIn: NamedStandIn, @unchecked Sendable {
     _ reading: Reading, slot: Int, forFaults: Bool, in state: EmulatorState
   ) -> ServiceSubject {
     guard case .send(let project) = reading.path else {
-      return ServiceSubject(word: reading.path == .token ? tokenWord : word)
+      return ServiceSubject(name: reading.path == .token ? tokenServiceName : serviceName)
     }
-    var subject = ServiceSubject(word: word, app: apps.named(project)?.number)
+    var subject = ServiceSubject(name: serviceName, app: apps.named(project)?.number)
     if case .success(let message) = reading.message, let token = message.handle {
       subject.handle = token
       // The device's own app, in case another project's credential is used.

@@ -11,10 +11,10 @@ extension FaultRule {
     guard let action = body.value("action") else { throw .missing("action") }
     self.init(action: try FaultAction(action), json: json)
     if let name = try body.string("pns"), name != "*" {
-      guard let word = ServiceName(name) else {
-        throw body.invalid("pns", "must be one of: \(ServiceName.words)")
+      guard let found = ServiceName(name) else {
+        throw body.invalid("pns", "must be one of: \(ServiceName.list)")
       }
-      service = word
+      service = found
     }
     stage = try body.word("stage", Stage.self) ?? .before
     match = try Self.match(body, app: app)

@@ -85,7 +85,7 @@ struct FaultSubject: Sendable {
 
   func fits(_ rule: FaultRule) -> Bool {
     let match = rule.match
-    if let wanted = rule.service, wanted != service.word { return false }
+    if let wanted = rule.service, wanted != service.name { return false }
     if let wanted = match.app, wanted != service.app { return false }
     if let wanted = match.connection, wanted != connection { return false }
     if let wanted = match.handle, wanted.lowercased() != service.handle?.lowercased() {

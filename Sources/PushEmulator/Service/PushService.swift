@@ -22,28 +22,28 @@ struct ServiceName: Sendable, Hashable {
   let service: PushService
   let text: String
   /// The index in `all`.
-  let place: Int
+  let index: Int
 
   /// In the order of the services.
   static let all: [ServiceName] = {
     var all: [ServiceName] = []
     for service in PushService.allCases {
-      let endings = service.standIn.hasTokenWord ? ["", "-token"] : [""]
+      let endings = service.standIn.hasTokenName ? ["", "-token"] : [""]
       for ending in endings {
-        all.append(.init(service: service, text: service.rawValue + ending, place: all.count))
+        all.append(.init(service: service, text: service.rawValue + ending, index: all.count))
       }
     }
     return all
   }()
 
-  private init(service: PushService, text: String, place: Int) {
-    (self.service, self.text, self.place) = (service, text, place)
+  private init(service: PushService, text: String, index: Int) {
+    (self.service, self.text, self.index) = (service, text, index)
   }
 
-  /// - Precondition: With `ofTokens`, the service has a word for its token endpoint.
+  /// - Precondition: With `ofTokens`, the service has a name for its token endpoint.
   init(_ service: PushService, ofTokens: Bool = false) {
-    let place = Self.all.firstIndex { $0.service == service } ?? 0
-    self = Self.all[ofTokens ? place + 1 : place]
+    let index = Self.all.firstIndex { $0.service == service } ?? 0
+    self = Self.all[ofTokens ? index + 1 : index]
   }
 
   init?(_ text: String) {
@@ -52,11 +52,11 @@ struct ServiceName: Sendable, Hashable {
   }
 
   /// The values of `pns` in a fault rule and in the journal's filter; the star matches any.
-  static var words: String { (all.map(\.text) + ["*"]).joined(separator: ", ") }
+  static var list: String { (all.map(\.text) + ["*"]).joined(separator: ", ") }
 
-  static func == (left: Self, right: Self) -> Bool { left.place == right.place }
+  static func == (left: Self, right: Self) -> Bool { left.index == right.index }
 
-  func hash(into hasher: inout Hasher) { hasher.combine(place) }
+  func hash(into hasher: inout Hasher) { hasher.combine(index) }
 }
 
 /// An address of a service (docs/protocol/emulator.md, section 1). A service with both HTTP/2 and

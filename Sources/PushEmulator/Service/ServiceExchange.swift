@@ -30,7 +30,7 @@ struct ServiceArrival: Sendable {
 
 /// The record of a request for journal and statistics.
 private struct ServiceRecord {
-  var word: ServiceName
+  var name: ServiceName
   /// 0 for no answer.
   var status = 0
   var reason: String?
@@ -43,7 +43,7 @@ private struct ServiceRecord {
   var recipients: Int?
 
   init(_ subject: ServiceSubject) {
-    word = subject.word
+    name = subject.name
     handle = subject.handle
   }
 }
@@ -131,7 +131,7 @@ extension EmulatorState {
   mutating func acceptFault(_ service: PushService) -> FaultAction? {
     guard faults.concerns(.accept) else { return nil }
     let subject = FaultSubject(
-      ServiceSubject(word: ServiceName(service)), connection: connections.nextNumber)
+      ServiceSubject(name: ServiceName(service)), connection: connections.nextNumber)
     return faults.decide(subject, at: [.accept], now: clock.now, generator: &generator)
       .fault?.action
   }
@@ -218,12 +218,12 @@ extension EmulatorState {
       Int(elapsed.seconds) * 1_000_000 + Int(elapsed.attoseconds / 1_000_000_000_000)
       + Int(latency * 1000)
     statistics.count(
-      record.word, status: record.status, reason: record.reason, action: record.storeAction,
+      record.name, status: record.status, reason: record.reason, action: record.storeAction,
       microseconds: microseconds)
     guard journal.capacity > 0 else { return }
     journal.append(
       Journal.Entry(
-        seq: lastRequest, time: now, service: record.word,
+        seq: lastRequest, time: now, service: record.name,
         connection: connections[arrival.slot]?.number ?? 0, stream: arrival.stream,
         head: Self.head(raw), credential: record.credential, handle: record.handle,
         bodyBytes: raw.body.count, status: record.status, reason: record.reason,

@@ -18,7 +18,7 @@ protocol StandIn: AnyObject, Sendable {
   static var service: PushService { get }
   static var listeners: [EmulatorListener] { get }
   /// Whether fault rules and journal distinguish the token endpoint.
-  static var hasTokenWord: Bool { get }
+  static var hasTokenName: Bool { get }
 
   init(_ options: EmulatorOptions)
 
@@ -152,7 +152,7 @@ protocol StandIn: AnyObject, Sendable {
 }
 
 extension StandIn {
-  static var hasTokenWord: Bool { false }
+  static var hasTokenName: Bool { false }
   var service: PushService { Self.service }
   var idleTimeout: Int64? { nil }
   var handleLifetime: Int64? { nil }
@@ -187,8 +187,8 @@ extension StandIn {
 
 /// The subject of a request, for fault rules and the journal.
 struct ServiceSubject: Sendable {
-  /// The service's word, or that of its token endpoint.
-  var word: ServiceName
+  /// The service's name, or that of its token endpoint.
+  var name: ServiceName
   var app: UInt32?
   var handle: String?
   /// The client's name or key, for throttling by credential.

@@ -148,7 +148,7 @@ extension Journal.Credential {
 /// section 2.4).
 struct Statistics: Sendable {
   private(set) var requests = 0
-  /// Counts of success, the most frequent result, indexed directly by the service's place.
+  /// Counts of success, the most frequent result, indexed directly by the service name's index.
   private var successes = [Int](repeating: 0, count: ServiceName.all.count)
   private var others: [Answer: Int] = [:]
   private var unanswered = 0
@@ -172,7 +172,7 @@ struct Statistics: Sendable {
   ) {
     requests += 1
     if status == 200, reason == nil {
-      successes[service.place] += 1
+      successes[service.index] += 1
     } else if status == 0 {
       unanswered += 1
     } else {

@@ -31,7 +31,7 @@ package struct WNSOptions: Sendable {
 final class WNSStandIn: NamedStandIn, @unchecked Sendable {
   static let service = PushService.wns
   static let listeners = [EmulatorListener.wns]
-  static let hasTokenWord = true
+  static let hasTokenName = true
   static let handleMembers = ["channelUri"]
 
   /// A Windows app as WNS knows it; kept in the state file.
@@ -60,8 +60,8 @@ final class WNSStandIn: NamedStandIn, @unchecked Sendable {
   }
 
   private let options: WNSOptions
-  private let word = ServiceName(.wns)
-  private let tokenWord = ServiceName(.wns, ofTokens: true)
+  private let serviceName = ServiceName(.wns)
+  private let tokenServiceName = ServiceName(.wns, ofTokens: true)
   var apps = AppTable<App>()
   private var tokens = AccessTokens()
   private var appRates = RateTable<UInt32>()
@@ -84,11 +84,11 @@ final class WNSStandIn: NamedStandIn, @unchecked Sendable {
     _ request: WNSRequest, slot: Int, forFaults: Bool, in state: EmulatorState
   ) -> ServiceSubject {
     guard case .channel(let text) = request.target else {
-      return ServiceSubject(word: tokenWord, credential: request.plain.form?["client_id"])
+      return ServiceSubject(name: tokenServiceName, credential: request.plain.form?["client_id"])
     }
     let token = request.plain.authorization("bearer")
     return ServiceSubject(
-      word: word, app: app(ofHandle: text, in: state), handle: text,
+      name: serviceName, app: app(ofHandle: text, in: state), handle: text,
       credential: token.flatMap { tokens.token($0, now: state.clock.now)?.clientID })
   }
 

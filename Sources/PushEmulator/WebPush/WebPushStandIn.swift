@@ -43,7 +43,7 @@ final class WebPushStandIn: NamedStandIn, @unchecked Sendable {
   static let handleMembers = ["endpoint", "endpointHTTP1", "id", "p256dh", "auth", "privateKey"]
 
   let options: WebPushOptions
-  private let word = ServiceName(.webpush)
+  private let serviceName = ServiceName(.webpush)
   var apps = AppTable<App>()
   /// Verified tokens with their claims, cached because nearly every request has the same.
   private var verified: [String: VAPIDToken] = [:]
@@ -133,7 +133,7 @@ final class WebPushStandIn: NamedStandIn, @unchecked Sendable {
   func subject(
     _ reading: Reading, slot: Int, forFaults: Bool, in state: EmulatorState
   ) -> ServiceSubject {
-    var subject = ServiceSubject(word: word)
+    var subject = ServiceSubject(name: serviceName)
     if case .subscription(let id) = reading.path {
       subject.handle = id
       subject.app = app(ofHandle: id, in: state)

@@ -22,7 +22,7 @@ final class XiaomiStandIn: NamedStandIn, @unchecked Sendable {
   }
 
   private let options: OtherServicesOptions
-  private let word = ServiceName(.xiaomi)
+  private let serviceName = ServiceName(.xiaomi)
   var apps = AppTable<App>()
   private var rates = RateTable<UInt32>()
   private var sent: [UInt32: (day: Int64, count: Int)] = [:]
@@ -44,7 +44,7 @@ final class XiaomiStandIn: NamedStandIn, @unchecked Sendable {
     let app = request.secret.flatMap { apps.named($0) }
     // The secret itself must not be in the journal.
     return ServiceSubject(
-      word: word, app: app?.number, handle: request.form?["registration_id"],
+      name: serviceName, app: app?.number, handle: request.form?["registration_id"],
       credential: app?.packageName)
   }
 

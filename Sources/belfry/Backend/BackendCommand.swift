@@ -101,7 +101,7 @@ struct BackendCommand: Subcommand {
     ])
   static let isServer = true
 
-  let client = ClientOptions(way: .server)
+  let client = ClientOptions(directoryAccess: .server)
   let store = BackendStoreOptions()
   @Option("--address", "IP", "the address to listen on") var address = "127.0.0.1"
   @Option("--port", "N", "the port; 0 picks a free one", .integer(0...65535)) var port = 8090

@@ -88,9 +88,9 @@ struct BackupCommand: ResultCommand {
           "\(file) is there already; name another, or say --force", exitCode: .usage)
       }
     }
-    let place = HubPlace(data: data, config: config)
-    let configuration = try place.configuration(context.environment)
-    let directory = try place.local(in: context).directory
+    let location = HubLocation(data: data, config: config)
+    let configuration = try location.configuration(context.environment)
+    let directory = try location.local(in: context).directory
     let database = try directory.postgres(configuration.text(.database))
     if database == nil { try await directory.refuseMoved(nil) }
     let password = encrypts ? try BackupPassword(file: passwordFile, context: context).new() : nil

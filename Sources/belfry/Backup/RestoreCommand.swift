@@ -33,7 +33,7 @@ struct RestoreCommand: ResultCommand {
   @Flag("--json", "print one JSON object: file or directory, made, belfry, entries") var json
 
   func result(in context: CommandContext) async throws -> CommandResult {
-    let configuration = try HubPlace(data: data).configuration(context.environment)
+    let configuration = try HubLocation(data: data).configuration(context.environment)
     var path: String?
     if case .standard? = configuration.entries[Setting.data.key]?.origin {
     } else {

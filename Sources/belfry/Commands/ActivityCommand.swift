@@ -15,7 +15,7 @@ struct ActivityCommand: ResultCommand {
       "belfry activity --actor user/ann",
     ])
 
-  let client = ClientOptions(belfryOnly: "Manage", naming: .optional, way: .inProcess)
+  let client = ClientOptions(belfryOnly: "Manage", naming: .optional, directoryAccess: .inProcess)
   @Option(
     "--from", "TIME", "not before: 2030-01-05T10:00:00Z, or back from now: -90s, -2h, -3d", .instant
   )

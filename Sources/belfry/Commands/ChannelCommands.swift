@@ -42,12 +42,12 @@ struct ChannelCreateCommand: ResultCommand {
     let channel = try await client.withHub(.changes, in: context) {
       try await $0.client.createBroadcastChannel(storing: storage)
     }
-    let place = client.place.options
+    let hubOptions = client.location.options
     return CommandResult(
       written: channel.json,
       channel.lines + [
-        "follow it: belfry phone --channel \(channel.id)\(place)",
-        "send to it: belfry channel send \(channel.id)\(place) --state '{\"score\":1}'",
+        "follow it: belfry phone --channel \(channel.id)\(hubOptions)",
+        "send to it: belfry channel send \(channel.id)\(hubOptions) --state '{\"score\":1}'",
       ])
   }
 }
@@ -128,7 +128,7 @@ struct ChannelSendCommand: ResultCommand {
     ])
 
   @Argument("ID", aboutID, .channelID) var id: String
-  let client = ClientOptions(belfryOnly: "Send", way: .server)
+  let client = ClientOptions(belfryOnly: "Send", directoryAccess: .server)
   @Option(
     "--state", "FILE",
     "the activity's new content state: a file, - for standard input, or the JSON itself")

@@ -29,9 +29,9 @@ struct CheckCommand: ResultCommand {
   @Flag("--json", "print one JSON object") var json
 
   func result(in context: CommandContext) async throws -> CommandResult {
-    let place = HubPlace(data: directory, config: file, settings: settings.given)
-    let configuration = try place.configuration(context.environment)
-    let (target, found) = try place.local(in: context)
+    let location = HubLocation(data: directory, config: file, settings: settings.given)
+    let configuration = try location.configuration(context.environment)
+    let (target, found) = try location.local(in: context)
     if configuration.text(.database) != nil, !found.isUsed {
       throw UsageError(
         "no node has run in \(found.path): give --data with the directory of one, too, which has the "

@@ -22,7 +22,7 @@ struct ClientOptions: ParameterGroup {
 
   let note: String
   private let naming: HubNaming
-  private let way: DirectoryWay
+  private let directoryAccess: DirectoryAccess
   private let settings: SettingOptions
 
   /// The way in which a command names its hub.
@@ -34,8 +34,8 @@ struct ClientOptions: ParameterGroup {
     case none
   }
 
-  /// The way in which a command reaches the hub of a data directory.
-  enum DirectoryWay: Sendable {
+  /// The access of a command to the hub of a data directory.
+  enum DirectoryAccess: Sendable {
     /// Asks a running server; without one, the command itself is the hub.
     case either
     /// Only a running server delivers.
@@ -53,23 +53,26 @@ struct ClientOptions: ParameterGroup {
   ///   - right: The right for a command that only Belfry supports; `nil` if Azure supports it too.
   ///   - settings: The settings of the server that the command accepts for a data directory.
   init(
-    belfryOnly right: String? = nil, naming: HubNaming = .option, way: DirectoryWay = .either,
+    belfryOnly right: String? = nil, naming: HubNaming = .option,
+    directoryAccess: DirectoryAccess = .either,
     settings: [Setting] = []
   ) {
     _data = Option(
       "--data", "DIR",
-      "the data directory of \(way == .server ? "a server that runs" : "the hub") (or BELFRY_DATA)")
+      "the data directory of \(directoryAccess == .server ? "a server that runs" : "the hub") (or BELFRY_DATA)"
+    )
     self.naming = naming
-    self.way = way
+    self.directoryAccess = directoryAccess
     self.settings = SettingOptions(settings)
     note =
       (right.map { "Belfry only; needs the \($0) right. " }
         ?? "The hub may be Belfry's or Azure's. ")
-      + (way == .server ? "" : "A data directory needs no running server. ") + HubTarget.note
+      + (directoryAccess == .server ? "" : "A data directory needs no running server. ")
+      + HubTarget.note
   }
 
-  var place: HubPlace {
-    HubPlace(
+  var location: HubLocation {
+    HubLocation(
       connection: connection, data: data, config: config, hub: hub, settings: settings.given)
   }
 
@@ -82,20 +85,20 @@ struct ClientOptions: ParameterGroup {
   }
 
   /// Runs a closure as a client of the selected hub, and first prints which one it is: over HTTP
-  /// with a connection string, or in the ``DirectoryWay`` of the command for a data directory.
+  /// with a connection string, or with the ``DirectoryAccess`` of the command for a data directory.
   ///
   /// Refusals of the hub become failures with its own reason.
   func withHub<Value>(
-    _ use: HubPlace.Use = .looks, in context: CommandContext,
+    _ use: HubLocation.Use = .looks, in context: CommandContext,
     _ work: (HubAccess) async throws -> Value
   ) async throws -> Value {
     let target = try target(use, in: context)
-    if case .directory(let directory) = target.place,
-      way == .inProcess || way == .either && !directory.isServed
+    if case .directory(let directory) = target.location,
+      directoryAccess == .inProcess || directoryAccess == .either && !directory.isServed
     {
-      return try await place.withStore(use, in: context) { runtime in
+      return try await location.withStore(use, in: context) { runtime in
         let access = runtime.client(
-          of: isOfNamespace(context) ? "" : try await place.hubName(runtime, in: context),
+          of: isOfNamespace(context) ? "" : try await location.hubName(runtime, in: context),
           in: context)
         return try await access.calling { try await work(access) }
       }
@@ -104,20 +107,21 @@ struct ClientOptions: ParameterGroup {
     return try await access.calling { try await work(access) }
   }
 
-  private func target(_ use: HubPlace.Use, in context: CommandContext) throws -> HubTarget {
-    let target = try place.target(use, namesHub: naming != .none, in: context)
-    if case .directory = target.place, ca != nil {
+  private func target(_ use: HubLocation.Use, in context: CommandContext) throws -> HubTarget {
+    let target = try location.target(use, namesHub: naming != .none, in: context)
+    if case .directory = target.location, ca != nil {
       throw UsageError("--ca goes with a connection string; \(target.origin) needs none")
     }
     return target
   }
 
   /// Access over HTTP, also to the server of a data directory, which must be running.
-  func access(_ use: HubPlace.Use = .looks, in context: CommandContext) async throws -> HubAccess {
+  func access(_ use: HubLocation.Use = .looks, in context: CommandContext) async throws -> HubAccess
+  {
     let target = try target(use, in: context)
     if use.isChange { try target.checkIsHere(context.environment) }
     let access: HubAccess
-    switch target.place {
+    switch target.location {
     case .directory(let directory): access = try await server(of: directory, in: context)
     case .connection(let connection): access = try self.access(connection, in: context)
     }
@@ -166,8 +170,8 @@ struct ClientOptions: ParameterGroup {
           + "\(directory.path)` or `belfry up --data \(directory.path)`" + (other ?? ""),
         exitCode: .unreachable)
     }
-    return try await place.open(directory, in: context) { runtime in
-      let hub = try await place.hubName(runtime, in: context)
+    return try await location.open(directory, in: context) { runtime in
+      let hub = try await location.hubName(runtime, in: context)
       let policy = try await runtime.service.policies.get(
         named: AccessPolicy.defaultFullName, hub: hub)
       return HubAccess(connection: policy.connectionString(endpoint: endpoint), hub: hub)

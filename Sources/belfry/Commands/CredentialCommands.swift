@@ -50,7 +50,7 @@ struct CredentialSetCommand: ResultCommand {
     return try await management.withStore(
       .changes, as: ("setCredential", platform.rawValue), in: context
     ) { runtime in
-      let hub = try await management.place.hubName(runtime, in: context)
+      let hub = try await management.location.hubName(runtime, in: context)
       let pair = try await runtime.service.credentials.list(hub: hub)
         .first { $0.platform == .browser }?["VapidPublicKey"]
       if let pair, options.generates { throw Self.secondPair(pair, of: hub) }
@@ -129,7 +129,7 @@ struct CredentialListCommand: ResultCommand {
     "credential list", "list a hub's credentials, without their secrets",
     examples: ["belfry credential list --hub news"])
 
-  let client = ClientOptions(belfryOnly: "Manage", way: .inProcess)
+  let client = ClientOptions(belfryOnly: "Manage", directoryAccess: .inProcess)
 
   private struct Shown: Encodable {
     let platform: String
@@ -239,7 +239,7 @@ struct CredentialProbeCommand: ResultCommand {
 
   @Argument("PLATFORM", CredentialPlatform.list, .anyPlatform) var platform: PushPlatform
   let client = ClientOptions(
-    belfryOnly: "Manage", way: .inProcess, settings: [.trust, .serviceHosts])
+    belfryOnly: "Manage", directoryAccess: .inProcess, settings: [.trust, .serviceHosts])
 
   private struct Answer: Encodable {
     let hub: String
@@ -287,7 +287,7 @@ struct CredentialDeleteCommand: ResultCommand {
     try await management.withStore(
       .changes, as: ("deleteCredential", platform.rawValue), in: context
     ) { runtime in
-      let hub = try await management.place.hubName(runtime, in: context)
+      let hub = try await management.location.hubName(runtime, in: context)
       try await runtime.service.credentials.remove(platform, hub: hub)
       return CommandResult(
         ["hub": hub, "deleted": platform.rawValue],

@@ -75,7 +75,7 @@ struct HubCreateCommand: ResultCommand {
     examples: ["belfry hub create news --data /var/lib/belfry"])
 
   @Argument("NAME", "begins with a letter; letters, digits and -._", .hubName) var name: String
-  let client = ClientOptions(naming: .none, way: .inProcess)
+  let client = ClientOptions(naming: .none, directoryAccess: .inProcess)
   @Option(
     "--ttl", "TIME", "forget devices so long after their last write: 90d (default: never)", lifetime
   )
@@ -90,13 +90,13 @@ struct HubCreateCommand: ResultCommand {
       } catch let error as NotificationHubError where error.kind == .conflict {
         throw CommandFailure("a hub named '\(name)' exists already")
       }
-      let place = client.place.options
+      let hubOptions = client.location.options
       var lines = ["created hub \(hub.name)"]
       if let runtime = access.runtime {
         lines.append(
-          "next: belfry credential set apns\(place) --hub \(hub.name) --key AuthKey_….p8 …")
-        if !runtime.data.isServed { lines.append("      belfry serve\(place)") }
-        lines.append("      belfry sas --connection-string\(place) --hub \(hub.name)")
+          "next: belfry credential set apns\(hubOptions) --hub \(hub.name) --key AuthKey_….p8 …")
+        if !runtime.data.isServed { lines.append("      belfry serve\(hubOptions)") }
+        lines.append("      belfry sas --connection-string\(hubOptions) --hub \(hub.name)")
       }
       return CommandResult(ShownHub(hub), lines)
     }
@@ -108,7 +108,7 @@ struct HubListCommand: ResultCommand {
     "hub list", "list the hubs",
     examples: ["belfry hub list --json"])
 
-  let client = ClientOptions(naming: .none, way: .inProcess)
+  let client = ClientOptions(naming: .none, directoryAccess: .inProcess)
 
   func result(in context: CommandContext) async throws -> CommandResult {
     try await client.withHub(in: context) { access in
@@ -124,7 +124,7 @@ struct HubShowCommand: ResultCommand {
     examples: ["belfry hub show news"])
 
   @Argument("NAME", "the hub") var name: String
-  let client = ClientOptions(naming: .none, way: .inProcess)
+  let client = ClientOptions(naming: .none, directoryAccess: .inProcess)
 
   func result(in context: CommandContext) async throws -> CommandResult {
     try await client.withHub(in: context) { access in
@@ -184,7 +184,7 @@ struct HubDeleteCommand: ResultCommand {
     examples: ["belfry hub delete news --yes"])
 
   @Argument("NAME", "the hub") var name: String
-  let client = ClientOptions(naming: .none, way: .inProcess)
+  let client = ClientOptions(naming: .none, directoryAccess: .inProcess)
   @Flag("--yes", "do it without asking; there is no undo") var isConfirmed
 
   func result(in context: CommandContext) async throws -> CommandResult {

@@ -22,7 +22,7 @@ struct HubTarget: Sendable {
   /// For the pages of single commands.
   static let note = "`belfry --help` explains how the hub is selected."
 
-  enum Place: Sendable {
+  enum Location: Sendable {
     /// A hub over HTTP, on any machine.
     case connection(ConnectionString)
     /// A store on this machine, with the server that uses it, if there is one.
@@ -51,37 +51,37 @@ struct HubTarget: Sendable {
 
   static let standardData = "belfry-data"
 
-  let place: Place
+  let location: Location
   let origin: Origin
 
   /// - Returns: `nil` if nothing names a hub.
-  static func find(_ place: HubPlace, environment: [String: String]) throws -> HubTarget? {
-    let isOnThisMachine = place.data != nil || place.config != nil
-    if let text = place.connection {
+  static func find(_ location: HubLocation, environment: [String: String]) throws -> HubTarget? {
+    let isOnThisMachine = location.data != nil || location.config != nil
+    if let text = location.connection {
       if isOnThisMachine {
         throw UsageError("--connection goes without --data and --config")
       }
-      return HubTarget(place: try connection(text), origin: .option("--connection"))
+      return HubTarget(location: try connection(text), origin: .option("--connection"))
     }
     let variable = "BELFRY_CONNECTION_STRING"
     if !isOnThisMachine, let text = environment[variable] {
-      return HubTarget(place: try connection(text), origin: .variable(variable))
+      return HubTarget(location: try connection(text), origin: .variable(variable))
     }
-    let configuration = try place.configuration(environment)
+    let configuration = try location.configuration(environment)
     let path = configuration.text(.data) ?? standardData
     func directory(_ origin: Origin) -> HubTarget {
-      HubTarget(place: .directory(DataDirectory(path: Self.full(path))), origin: origin)
+      HubTarget(location: .directory(DataDirectory(path: Self.full(path))), origin: origin)
     }
     switch configuration.entries[Setting.data.key]?.origin {
     case .flag(let name): return directory(.option(name))
     case .variable(let name): return directory(.variable(name))
     case .file(let file, _):
       return directory(
-        place.config != nil
+        location.config != nil
           ? .option("--config") : file == "belfry.json" ? .file(file) : .variable("BELFRY_CONFIG"))
     case .standard, nil: break
     }
-    if place.config != nil { return directory(.option("--config")) }
+    if location.config != nil { return directory(.option("--config")) }
     switch configuration.entries[Setting.database.key]?.origin {
     case .flag(let name): return directory(.option(name))
     case .variable(let name): return directory(.variable(name))
@@ -90,11 +90,11 @@ struct HubTarget: Sendable {
     }
     if DataDirectory(path: Self.full(path)).isUsed { return directory(.here) }
     return RunningUp.last(environment).map {
-      HubTarget(place: .directory(DataDirectory(path: $0.data)), origin: .up)
+      HubTarget(location: .directory(DataDirectory(path: $0.data)), origin: .up)
     }
   }
 
-  private static func connection(_ text: String) throws -> Place {
+  private static func connection(_ text: String) throws -> Location {
     do { return .connection(try ConnectionString(text)) } catch { throw UsageError("\(error)") }
   }
 
@@ -107,11 +107,11 @@ struct HubTarget: Sendable {
   func checkIsHere(_ environment: [String: String]) throws {
     guard case .variable(let name) = origin else { return }
     let bare = environment.filter { !$0.key.hasPrefix("BELFRY_") }
-    guard let local = try Self.find(HubPlace(), environment: bare), local.origin != .up,
-      case .directory(let here) = local.place
+    guard let local = try Self.find(HubLocation(), environment: bare), local.origin != .up,
+      case .directory(let here) = local.location
     else { return }
     let choice: String
-    switch place {
+    switch location {
     case .directory(let meant):
       if meant.path == here.path { return }
       choice = "--data \(meant.path)"
@@ -128,7 +128,7 @@ struct HubTarget: Sendable {
 
   /// The location, without secrets.
   var shown: String {
-    switch place {
+    switch location {
     case .connection(let connection): connection.endpoint.url
     case .directory(let directory): directory.path
     }
@@ -139,13 +139,13 @@ struct HubTarget: Sendable {
   ///
   /// - Parameters:
   ///   - hub: The hub; `nil` for all hubs there.
-  ///   - place: The location, if ``shown`` is not complete.
+  ///   - location: The location, if ``shown`` is not complete.
   func announce(
-    changes: Bool, hub: String?, at place: String? = nil, in context: CommandContext
+    changes: Bool, hub: String?, at location: String? = nil, in context: CommandContext
   ) {
     guard changes || !origin.isOption else { return }
     context.note(
       (changes ? "to " : "") + (hub.map { "hub \($0)" } ?? (changes ? "the namespace" : "hubs"))
-        + " at \(place ?? shown), from \(origin)")
+        + " at \(location ?? shown), from \(origin)")
   }
 }

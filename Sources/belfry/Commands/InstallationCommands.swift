@@ -149,7 +149,7 @@ struct InstallationListCommand: ResultCommand {
       "belfry installation list --user ann --connection 'Endpoint=sb://…' --hub news",
     ])
 
-  let client = ClientOptions(belfryOnly: "Manage", way: .inProcess)
+  let client = ClientOptions(belfryOnly: "Manage", directoryAccess: .inProcess)
   @Option("--tag", "TAG", "only those with this tag, their own or a template's", .tag)
   var tag: Tag?
   @Option("--user", "ID", "only those of this user") var user: String?

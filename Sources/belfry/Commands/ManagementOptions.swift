@@ -27,14 +27,15 @@ struct ManagementOptions: ParameterGroup {
     "Works on the data directory, also while a server runs on it: the server notices at once. "
     + HubTarget.note
 
-  var place: HubPlace {
-    HubPlace(data: data, config: config, hub: hub, settings: settings.given)
+  var location: HubLocation {
+    HubLocation(data: data, config: config, hub: hub, settings: settings.given)
   }
 
   func withStore<Value>(
-    _ use: HubPlace.Use = .looks, as change: HubPlace.Change? = nil, in context: CommandContext,
+    _ use: HubLocation.Use = .looks, as change: HubLocation.Change? = nil,
+    in context: CommandContext,
     _ work: (HubRuntime) async throws -> Value
   ) async throws -> Value {
-    try await place.withStore(use, as: change, in: context, work)
+    try await location.withStore(use, as: change, in: context, work)
   }
 }

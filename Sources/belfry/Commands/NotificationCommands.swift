@@ -127,7 +127,7 @@ struct NotificationShowCommand: ResultCommand {
           try await $0.client.telemetry(of: id)
         }
       }
-    let end = NotificationEnd(id: id, place: client.place)
+    let end = NotificationEnd(id: id, location: client.location)
     return ShownTelemetry(telemetry).result(
       waits ? end.failure(telemetry, after: timeout) : nil)
   }
@@ -145,7 +145,7 @@ struct NotificationCancelCommand: ResultCommand {
     ])
 
   @Argument("ID", "what `belfry send --at` printed") var id: String
-  let client = ClientOptions(way: .server)
+  let client = ClientOptions(directoryAccess: .server)
 
   func result(in context: CommandContext) async throws -> CommandResult {
     try await client.withHub(.changes, in: context) {
@@ -165,7 +165,7 @@ struct NotificationAbortCommand: ResultCommand {
     examples: ["belfry notification abort 2e7f83cc61d44e3d9397c86939918508-20200723042753-1-1"])
 
   @Argument("ID", "what `belfry send` printed") var id: String
-  let client = ClientOptions(belfryOnly: "Send", way: .server)
+  let client = ClientOptions(belfryOnly: "Send", directoryAccess: .server)
 
   func result(in context: CommandContext) async throws -> CommandResult {
     let end = try await client.withHub(.changes, in: context) {
@@ -178,7 +178,7 @@ struct NotificationAbortCommand: ResultCommand {
         ? []
         : [
           "nothing more is sent; the rest is being counted: belfry notification show \(id)"
-            + client.place.options
+            + client.location.options
         ])
   }
 }
@@ -273,7 +273,7 @@ extension HubAccess {
 /// that waits for it.
 struct NotificationEnd {
   let id: String
-  let place: HubPlace
+  let location: HubLocation
   /// The tag expression of the audience, if known.
   var tags: TagExpression?
 
@@ -285,7 +285,7 @@ struct NotificationEnd {
     }
     guard succeeded > 0 else {
       return CommandFailure(
-        "no device was reached; why: belfry notification devices \(id)\(place.options)")
+        "no device was reached; why: belfry notification devices \(id)\(location.options)")
     }
     return nil
   }
@@ -305,8 +305,9 @@ struct NotificationEnd {
   /// Advice for a send that finds no device.
   var nobody: String {
     let tags = tags.map { " --tags \(CurlCommand.word($0.description))" } ?? ""
-    return "; whom tags reach: belfry audience count\(tags)\(place.options), who is there: belfry "
-      + "installation list\(place.options)"
+    return
+      "; whom tags reach: belfry audience count\(tags)\(location.options), who is there: belfry "
+      + "installation list\(location.options)"
   }
 }
 

@@ -16,7 +16,7 @@ struct NotificationWatchCommand: Subcommand {
     examples: ["belfry notification watch ID", "belfry notification watch ID --json"])
 
   @Argument("ID", "what `belfry send` printed") var id: String
-  let client = ClientOptions(way: .server)
+  let client = ClientOptions(directoryAccess: .server)
   @Option(
     "--timeout", "SECONDS", "give up after so long (default: never)", .integer(1...1_000_000))
   var timeout: Int?
@@ -59,7 +59,7 @@ struct NotificationWatchCommand: Subcommand {
           + "continues")
     }
     view.end(last)
-    let end = NotificationEnd(id: id, place: client.place)
+    let end = NotificationEnd(id: id, location: client.location)
     if let failure = end.failure(last.state, succeeded: last.succeeded) { throw failure }
   }
 

@@ -12,9 +12,9 @@ private struct OperatorOptions: ParameterGroup {
   let note = "A server that runs sees the change within a second."
 
   func file(in context: CommandContext) throws -> String {
-    let place = HubPlace(data: data, config: config)
-    if let file = try place.configuration(context.environment).text(.operators) { return file }
-    return try DataDirectory.existing(at: try place.local(in: context).directory.path).operators
+    let location = HubLocation(data: data, config: config)
+    if let file = try location.configuration(context.environment).text(.operators) { return file }
+    return try DataDirectory.existing(at: try location.local(in: context).directory.path).operators
   }
 }
 

@@ -20,7 +20,7 @@ struct PhoneCommand: Subcommand {
       "belfry phone --platform web --tags news", "belfry phone --user alice --secure",
     ])
 
-  let client = ClientOptions(way: .server)
+  let client = ClientOptions(directoryAccess: .server)
   @Option(
     "--control", "URL",
     "the emulator's control address (default that of the hub's `belfry up`, or port 9400)")
@@ -68,7 +68,7 @@ struct PhoneCommand: Subcommand {
     let access = try await client.access(.changes, in: context)
     let known =
       try self.control
-      ?? RunningUp.of(try client.place.target(in: context), context.environment)?.control
+      ?? RunningUp.of(try client.location.target(in: context), context.environment)?.control
     let control = try EmulatorControl(known ?? "http://127.0.0.1:9400")
     let phone: VirtualPhone
     do {
@@ -142,7 +142,7 @@ struct PhoneCommand: Subcommand {
     guard platform == .apns, templates.isEmpty else {
       throw UsageError("--secure is an apns phone with the tutorial's template")
     }
-    let running = try HubTarget.find(client.place, environment: context.environment)
+    let running = try HubTarget.find(client.location, environment: context.environment)
       .flatMap { RunningUp.of($0, context.environment) }
     guard let address = backend ?? running?.backend else {
       let other = RunningUp.last(context.environment).map {

@@ -29,15 +29,15 @@ private struct PolicyOptions: ParameterGroup {
 
   /// Passes the store and the hub to a closure; `nil` for the namespace.
   func withStore<Value>(
-    _ change: HubPlace.Change? = nil, in context: CommandContext,
+    _ change: HubLocation.Change? = nil, in context: CommandContext,
     _ work: (HubService, String?) async throws -> Value
   ) async throws -> Value {
-    let use: HubPlace.Use =
+    let use: HubLocation.Use =
       change == nil ? .looks : isOfNamespace ? .changesNamespace : .changes
     return try await management.withStore(use, as: change, in: context) { runtime in
       try await work(
         runtime.service,
-        isOfNamespace ? nil : try await management.place.hubName(runtime, in: context))
+        isOfNamespace ? nil : try await management.location.hubName(runtime, in: context))
     }
   }
 }
@@ -71,7 +71,7 @@ struct PolicyCreateCommand: ResultCommand {
         [
           "created policy \(policy.name) (\(policy.rights.words.joined(separator: ", ")))",
           "see its connection string: belfry sas --connection-string"
-            + "\(options.management.place.options) --policy \(policy.name)",
+            + "\(options.management.location.options) --policy \(policy.name)",
         ])
     }
   }
@@ -201,8 +201,8 @@ struct SASCommand: ResultCommand {
   }
 
   private func access(in context: CommandContext) async throws -> HubAccess {
-    let target = try client.place.target(in: context)
-    guard case .directory(let directory) = target.place else {
+    let target = try client.location.target(in: context)
+    guard case .directory(let directory) = target.location else {
       let options: [any Parameter] = [$policy, $endpoint]
       if let option = options.first(where: \.isGiven) {
         throw UsageError(
@@ -216,8 +216,8 @@ struct SASCommand: ResultCommand {
       throw UsageError(
         "no server runs on \(directory.path) at the moment; say where clients reach it: --endpoint")
     }
-    let access = try await client.place.open(directory, in: context) { runtime in
-      let hub = try await client.place.hubName(runtime, in: context)
+    let access = try await client.location.open(directory, in: context) { runtime in
+      let hub = try await client.location.hubName(runtime, in: context)
       let name = policy ?? AccessPolicy.defaultFullName
       let isOfHub = try await runtime.service.policies.list(hub: hub).contains { $0.name == name }
       let policy = try await runtime.service.policies.get(named: name, hub: isOfHub ? hub : nil)

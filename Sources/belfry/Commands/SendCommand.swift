@@ -29,7 +29,7 @@ struct SendCommand: ResultCommand {
       "belfry send --template message=Soon --broadcast --at +10m",
     ])
 
-  let client = ClientOptions(way: .server)
+  let client = ClientOptions(directoryAccess: .server)
   @Option(
     repeated: "--template", "NAME=VALUE",
     "a property for the devices' templates, such as message=Hello", .pair)
@@ -173,8 +173,8 @@ struct SendCommand: ResultCommand {
     }
     let receipt = try await destination.send(notification, through: access.client)
     let id = receipt.notificationID ?? ""
-    let place = client.place.options
-    let end = NotificationEnd(id: id, place: client.place, tags: self.destination.expression)
+    let hubOptions = client.location.options
+    let end = NotificationEnd(id: id, location: client.location, tags: self.destination.expression)
     guard waits, !id.isEmpty else {
       var line = "\(destination.time == nil ? "accepted" : "scheduled"): \(id)"
       if !client.json, destination.time == nil, case .audience(let audience) = destination.target,
@@ -184,17 +184,17 @@ struct SendCommand: ResultCommand {
       }
       let next =
         destination.time == nil
-        ? [] : ["to cancel it: belfry notification cancel \(id)\(place)"]
+        ? [] : ["to cancel it: belfry notification cancel \(id)\(hubOptions)"]
       return CommandResult(
         ["notificationId": id, "trackingId": receipt.trackingID ?? ""],
-        [line] + next + ["see the outcome: belfry notification show \(id)\(place)"])
+        [line] + next + ["see the outcome: belfry notification show \(id)\(hubOptions)"])
     }
     if !client.json { context.print("accepted: \(id)") }
     let telemetry = try await access.finalTelemetry(
       of: id, within: .seconds(timeout), json: client.json, in: context)
     return ShownTelemetry(telemetry).result(
       end.failure(
-        telemetry, after: timeout, hint: ": belfry notification show \(id)\(place)"))
+        telemetry, after: timeout, hint: ": belfry notification show \(id)\(hubOptions)"))
   }
 
   /// The number of devices that a send would go to; `nil` if the hub does not report it, as in the
@@ -225,7 +225,8 @@ struct SendCommand: ResultCommand {
     let failing = preview.problems.filter(\.isFatal).reduce(0) { $0 + $1.devices }
     var failure = failing == 0 ? nil : CommandFailure("it would fail for some devices")
     if preview.devices == 0 {
-      let end = NotificationEnd(id: "", place: client.place, tags: self.destination.expression)
+      let end = NotificationEnd(
+        id: "", location: client.location, tags: self.destination.expression)
       failure = CommandFailure("it would reach no device\(end.nobody)")
     }
     return CommandResult(

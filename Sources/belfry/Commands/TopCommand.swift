@@ -22,7 +22,7 @@ struct TopCommand: Subcommand {
       "BELFRY_CONNECTION_STRING='Endpoint=sb://push.example.com/;SharedAccessKeyName=…' belfry top",
     ])
 
-  private let client = ClientOptions(belfryOnly: "Manage", way: .server)
+  private let client = ClientOptions(belfryOnly: "Manage", directoryAccess: .server)
   @Option("--interval", "SECONDS", "how long between two looks", .integer(1...3600))
   var interval = 2
   @Flag("--once", "print one picture and end") var once
@@ -82,8 +82,8 @@ struct TopCommand: Subcommand {
   }
 
   private func source(_ context: CommandContext) async throws -> TopSource {
-    let target = try client.place.target(in: context)
-    switch target.place {
+    let target = try client.location.target(in: context)
+    switch target.location {
     case .connection(let connection):
       let access = try client.access(connection, hub: "", in: context)
       return TopSource(access: access, endpoint: { access.connection.endpoint })
@@ -98,7 +98,7 @@ struct TopCommand: Subcommand {
             + "\(directory.path)`", exitCode: .unreachable)
       }
       let first = try endpoint()
-      let policy = try await client.place.open(directory, in: context) { runtime in
+      let policy = try await client.location.open(directory, in: context) { runtime in
         try await runtime.service.policies.root()
       }
       let access = HubAccess(

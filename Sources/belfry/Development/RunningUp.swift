@@ -66,7 +66,7 @@ struct RunningUp: Codable, Sendable {
   /// The one that a hub belongs to; `nil` for any other hub.
   static func of(_ target: HubTarget, _ environment: [String: String]) -> RunningUp? {
     all(environment).last { up in
-      switch target.place {
+      switch target.location {
       case .directory(let directory): up.data == directory.path
       case .connection(let connection): up.hub == connection.endpoint.url
       }

@@ -4,7 +4,7 @@ import HubServer
 import NotificationHubs
 
 /// The location of a hub as given to a command.
-struct HubPlace: Sendable {
+struct HubLocation: Sendable {
   var connection: String?
   var data: String?
   var config: String?
@@ -113,7 +113,7 @@ struct HubPlace: Sendable {
     _ use: Use = .looks, in context: CommandContext
   ) throws -> (target: HubTarget, directory: DataDirectory) {
     let target = try target(use, takesConnection: false, in: context)
-    guard case .directory(let directory) = target.place else {
+    guard case .directory(let directory) = target.location else {
       throw UsageError(
         "\(target.origin) names a hub over HTTP, but this command works on a data directory. Pass "
           + "--data DIR"
@@ -143,14 +143,14 @@ struct HubPlace: Sendable {
     // The directory of a `belfry up` is deleted with it, so a hub is created there only on request.
     if let target, target.origin != .up { return target }
     let path = URL(fileURLWithPath: HubTarget.standardData).standardizedFileURL.path
-    return HubTarget(place: .directory(DataDirectory(path: path)), origin: .here)
+    return HubTarget(location: .directory(DataDirectory(path: path)), origin: .here)
   }
 }
 
 extension HubRuntime {
   /// Runs a closure, and writes its result to the activity log.
   fileprivate func noting<Value>(
-    _ change: HubPlace.Change, hub name: String?, in context: CommandContext,
+    _ change: HubLocation.Change, hub name: String?, in context: CommandContext,
     _ work: (HubRuntime) async throws -> Value
   ) async throws -> Value {
     let owner = HubOwner(in: context)
