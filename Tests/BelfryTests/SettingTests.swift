@@ -63,8 +63,8 @@ struct SettingTests {
       ])
     var options = Self.usual
     for setting in Setting.all { setting.apply(&options, configuration.list(setting)) }
-    #expect(options.notificationRetention == 172_800)
-    #expect(options.activityRetention.lifetime == nil)
+    #expect(options.retention.notifications == 172_800)
+    #expect(options.retention.activity.lifetime == nil)
     #expect(options.signIn.idle == 120)
     #expect(options.requestTimeout == .seconds(7))
     #expect(options.deadHandleShare == 0.29)

@@ -5,11 +5,19 @@ package struct StoreMaintenance: Sendable {
   package typealias Cleared = StoreUpkeep & NotificationStore & OutcomeStore & ActivityStore
     & StatisticsStore
 
+  /// The retention of what the store keeps for a time.
+  package struct Retention: Hashable, Sendable {
+    package var outcomes = OutcomeRetention()
+    /// Time for which a notification is kept after its end, in seconds; `nil` keeps it forever.
+    package var notifications: TimeInterval? = 30 * 86_400
+    package var activity = ActivityRetention()
+
+    package init() {}
+  }
+
   private let store: any Cleared
   private let clock: HubClock
-  private let outcomes: OutcomeRetention
-  private let notifications: TimeInterval?
-  private let activity: ActivityRetention
+  private let retention: Retention
   /// Reports a line for the operator.
   private let report: @Sendable (String) -> Void
 
@@ -21,19 +29,13 @@ package struct StoreMaintenance: Sendable {
   /// Pause between two slices of a larger cleanup; other writes take precedence.
   static let pause = Duration.milliseconds(20)
 
-  /// - Parameter notifications: Time for which a notification is kept after its end, in seconds;
-  ///   `nil` keeps it forever.
   package init(
-    store: any Cleared, clock: HubClock, outcomes: OutcomeRetention = OutcomeRetention(),
-    notifications: TimeInterval? = 30 * 86_400,
-    activity: ActivityRetention = ActivityRetention(),
+    store: any Cleared, clock: HubClock, retention: Retention = Retention(),
     report: @escaping @Sendable (String) -> Void = { _ in }
   ) {
     self.store = store
     self.clock = clock
-    self.outcomes = outcomes
-    self.notifications = notifications
-    self.activity = activity
+    self.retention = retention
     self.report = report
   }
 
@@ -52,18 +54,18 @@ package struct StoreMaintenance: Sendable {
         }
         let limit = now.addingTimeInterval(-Self.grace)
         while try await store.clear(expiredBy: limit) { try await clock.sleep(Self.pause) }
-        let oldest = now.addingTimeInterval(-outcomes.lifetime)
-        while try await store.clearOutcomes(before: oldest, keeping: outcomes.limit) {
+        let oldest = now.addingTimeInterval(-retention.outcomes.lifetime)
+        while try await store.clearOutcomes(before: oldest, keeping: retention.outcomes.limit) {
           try await clock.sleep(Self.pause)
         }
-        if let notifications {
+        if let notifications = retention.notifications {
           let ended = now.addingTimeInterval(-notifications)
           while try await store.clearNotifications(endedBefore: ended) {
             try await clock.sleep(Self.pause)
           }
         }
-        let firstLine = activity.lifetime.map { now.addingTimeInterval(-$0) }
-        while try await store.clearActivity(before: firstLine, keeping: activity.limit) {
+        let firstLine = retention.activity.lifetime.map { now.addingTimeInterval(-$0) }
+        while try await store.clearActivity(before: firstLine, keeping: retention.activity.limit) {
           try await clock.sleep(Self.pause)
         }
         lastFault = nil

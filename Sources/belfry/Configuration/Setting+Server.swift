@@ -153,11 +153,12 @@ extension Setting {
       + "every push)",
     example: "which outcomes are kept device by device: \"none\", \"failures\" or \"all\"")
   static let keepOutcomesDays = Setting(
-    "keepOutcomesDays", \.outcomeRetention.lifetime, .times(86_400, 1...3650), placeholder: "DAYS",
+    "keepOutcomesDays", \.retention.outcomes.lifetime, .times(86_400, 1...3650),
+    placeholder: "DAYS",
     help: "how long they are kept",
     example: "days after the last outcome of a notification")
   static let keepOutcomesLimit = Setting(
-    "keepOutcomesLimit", \.outcomeRetention.limit, .integer(0...1_000_000_000), placeholder: "N",
+    "keepOutcomesLimit", \.retention.outcomes.limit, .integer(0...1_000_000_000), placeholder: "N",
     help: "how many are kept (some 100 bytes each); those of the oldest notifications are deleted "
       + "first",
     example: "maximum number for all notifications, some 100 bytes each")
@@ -177,19 +178,19 @@ extension Setting {
     example: "different template bodies")
 
   static let keepNotificationsDays = Setting(
-    "keepNotificationsDays", \.notificationRetention, .days(upTo: 3650), placeholder: "DAYS",
+    "keepNotificationsDays", \.retention.notifications, .days(upTo: 3650), placeholder: "DAYS",
     help: "how long a notification is kept after its end, with its payload and counts; 0 keeps it "
       + "forever",
     example: "a notification after its end, with its payload and counts; 0: forever")
 
   static let keepActivityDays = Setting(
-    "keepActivityDays", \.activityRetention.lifetime, .days(upTo: 3650), placeholder: "DAYS",
+    "keepActivityDays", \.retention.activity.lifetime, .days(upTo: 3650), placeholder: "DAYS",
     help:
       "how long the activity log is kept: who has changed or sent what; 0 keeps it forever, up "
       + "to keepActivityLimit",
     example: "the activity log: who has changed or sent what; 0: forever, up to the limit")
   static let keepActivityLimit = Setting(
-    "keepActivityLimit", \.activityRetention.limit, .integer(0...1_000_000_000), placeholder: "N",
+    "keepActivityLimit", \.retention.activity.limit, .integer(0...1_000_000_000), placeholder: "N",
     help: "how many of its lines are kept (some 250 bytes each); those of the hub with the most "
       + "are deleted first",
     example: "maximum number of its lines, some 250 bytes each")

@@ -33,8 +33,7 @@ extension HubRuntime.Options {
     [
       Task {
         await StoreMaintenance(
-          store: opened.store, clock: opened.store.clock, outcomes: outcomeRetention,
-          notifications: notificationRetention, activity: activityRetention,
+          store: opened.store, clock: opened.store.clock, retention: retention,
           report: log.lines(.warning, "store.trouble")
         ).run()
       },

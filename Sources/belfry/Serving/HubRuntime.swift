@@ -64,10 +64,7 @@ final class HubRuntime: Sendable {
     var requestTimeout = Duration.seconds(30)
     /// The outcomes that are stored device by device.
     var keepOutcomes = DispatchLimits().keeping
-    var outcomeRetention = OutcomeRetention()
-    /// The time for which notifications are stored after their end, in seconds; `nil` for no limit.
-    var notificationRetention: TimeInterval? = 30 * 86_400
-    var activityRetention = ActivityRetention()
+    var retention = StoreMaintenance.Retention()
     /// The operator file, which may not exist.
     var operatorFile: String?
     var signIn = OperatorSignIn.Options()

@@ -53,7 +53,9 @@ struct StoreMaintenanceTests {
     var end = Checkpoint(notification: ids[0], hub: hub, at: clock.now)
     end.state = .completed
     try await store.checkpoint(end)
-    let maintenance = StoreMaintenance(store: store, clock: clock.hubClock, notifications: lifetime)
+    var retention = StoreMaintenance.Retention()
+    retention.notifications = lifetime
+    let maintenance = StoreMaintenance(store: store, clock: clock.hubClock, retention: retention)
     let task = Task { await maintenance.run() }
     for minute in 0...5 {
       await clock.sleepers(1)
