@@ -23,7 +23,7 @@ package final class DatabaseNetwork: @unchecked Sendable {  // owner: the world'
   private var cuts: [Int: (since: Double, until: Double, ways: Ways)] = [:]
   private var awayUntil = 0.0
   private var losses: (until: Double, thousandths: Int) = (0, 0)
-  private var refusal: (until: Double, error: StoreError)?
+  private var refusal: (since: Double, until: Double, error: StoreError)?
   /// When a write of each place was last refused.
   private var refusedAt: [ProcessID: Double] = [:]
   private var traps: [Trap] = []
@@ -88,7 +88,7 @@ package final class DatabaseNetwork: @unchecked Sendable {  // owner: the world'
   }
 
   func refuse(with error: StoreError, for seconds: Double) {
-    refusal = (world.seconds + seconds, error)
+    refusal = (refusingSince ?? world.seconds, world.seconds + seconds, error)
   }
 
   func trap(_ line: Int, _ machine: Int, _ call: String, after count: Int, isAfter: Bool) {
@@ -110,7 +110,8 @@ package final class DatabaseNetwork: @unchecked Sendable {  // owner: the world'
       && world.seconds >= (refusal?.until ?? 0) && world.seconds >= losses.until
   }
 
-  var isRefusing: Bool { world.seconds < refusal?.until ?? 0 }
+  /// The beginning of the time for which it has refused writes without a pause.
+  var refusingSince: Double? { refusal.flatMap { world.seconds < $0.until ? $0.since : nil } }
 
   func hasRefused(_ place: ProcessID, since moment: Double) -> Bool {
     refusedAt[place].map { $0 >= moment } ?? false

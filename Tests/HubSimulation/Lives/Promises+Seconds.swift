@@ -23,8 +23,9 @@ extension Life {
         if !network.isOpen(to: process.machine) {
           process.disturbedAt = max(process.disturbedAt, world.seconds)
         }
-        process.refusedSince =
-          network.isRefusing ? process.refusedSince ?? world.seconds : nil
+        process.refusedSince = network.refusingSince.map {
+          max($0, process.refusedSince ?? world.seconds)
+        }
       }
       observations.watchStep(state)
       watchRequests()
