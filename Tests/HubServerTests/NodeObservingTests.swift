@@ -79,7 +79,10 @@ struct NodeObservingTests {
       }
       _ = try await stores[0].write { session in
         try session.execute(
-          "INSERT INTO retry VALUES (99, 0, 1, ?1, 1, 1, 0), (99, 0, 2, ?1, 1, 1, 0)", hub)
+          """
+          INSERT INTO retry (notification, part, registration, hub, platform, attempts, due)
+          VALUES (99, 0, 1, ?1, 1, 1, 0), (99, 0, 2, ?1, 1, 1, 0)
+          """, hub)
       }
       #expect(await one.totals() == empty, "what was counted a moment ago counts")
       let full: Set<String> = [

@@ -158,7 +158,7 @@ extension Explainer {
     candidate.outcome = DeviceOutcome(kept)
     candidate.outcome?.handle = nil
     let tries = failure.attempts > 1 ? ", after \(failure.attempts) tries" : ""
-    let when = kept.at.map { " on \(Self.text($0))" } ?? ""
+    let when = " on \(Self.text(kept.at))"
     switch failure.outcome {
     case .success:
       candidate.verdict = .delivered

@@ -31,16 +31,14 @@ package struct HubNotifications: HubSubject {
     of id: NotificationID, hub: Hub, after: RegistrationID, limit: Int
   ) async throws -> NotificationErrors {
     try await answering {
-      guard let record = try await store.notification(id, hub: hub.id) else {
+      guard try await store.notification(id, hub: hub.id) != nil else {
         throw HubFailure(status: 404, message: "Notification not found")
       }
       let page = try await store.outcomes(
         of: id, hub: hub.id, .errors, after: after, limit: limit)
-      // Older versions did not store the time of the failure.
-      let time = record.endedAt ?? clock.now()
       let feedback = page.outcomes.map { target in
         PnsFeedback(
-          feedbackTime: target.at ?? time,
+          feedbackTime: target.at,
           notificationSystemError: target.failure.outcome.inTelemetry.name,
           platform: target.platform?.sendFormat ?? "", pnsHandle: target.handle?.firstLine ?? "",
           registrationID: target.registrationID,

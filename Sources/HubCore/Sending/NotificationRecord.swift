@@ -57,13 +57,11 @@ package struct NotificationRecord: Sendable {
   /// Whether all pages have been read, so that only retries are left.
   package var isAudienceRead: Bool
   package var counts: [OutcomeKey: Int]
-  /// The kind of outcomes that were stored device by device; `nil` while there are none, and for a
-  /// notification delivered by an older Belfry.
+  /// The kind of outcomes that were stored device by device; `nil` while there are none.
   package var keeping: OutcomeKeeping?
   /// Whether some of the stored outcomes have been deleted since.
   package var hasClearedOutcomes = false
-  /// The store's last registration when it was accepted: greater numbers did not exist yet. `nil`
-  /// when an older Belfry accepted it.
+  /// The store's last registration when it was accepted: greater numbers did not exist yet.
   package var lastRegistration: RegistrationID?
 
   /// The time from which the delivery window counts.

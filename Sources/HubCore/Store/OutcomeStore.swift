@@ -27,8 +27,8 @@ package struct OutcomeRetention: Hashable, Sendable {
 package struct KeptOutcome: Hashable, Sendable {
   /// Also used for a success, where those are stored.
   package let failure: Checkpoint.Failure
-  /// The time when it was recorded; `nil` for one stored by an older Belfry.
-  package let at: Date?
+  /// The time when it was recorded.
+  package let at: Date
   /// `nil` when a template send failed for a device whose registration was deleted since.
   package let platform: PushPlatform?
   /// In the form of ``TargetPage/handles``; `nil` when the registration was deleted since for a
@@ -40,7 +40,7 @@ package struct KeptOutcome: Hashable, Sendable {
   package let installationID: String?
 
   package init(
-    failure: Checkpoint.Failure, at: Date?, platform: PushPlatform?, handle: String?,
+    failure: Checkpoint.Failure, at: Date, platform: PushPlatform?, handle: String?,
     registrationID: String?, installationID: String?
   ) {
     self.failure = failure

@@ -35,7 +35,7 @@ struct NotificationHandlers: RouteHandlers {
   /// anyone who knows it can read.
   ///
   /// - Returns: `nil` if the hub has no policy left with the required right.
-  func errorDetailsAddress(of id: NotificationID, _ call: HubCall) async throws -> String? {
+  private func errorDetailsAddress(of id: NotificationID, _ call: HubCall) async throws -> String? {
     let resource = api.address(of: call.hub, "messages/\(id.rawValue)/errors", call.request)
     let token = try await service.token(
       for: resource, hub: call.hub, right: .send, lifetime: Self.lifetime)

@@ -2,7 +2,7 @@ import HTTPServer
 import HubCore
 import NotificationHubs
 
-/// Sends and their results (docs/protocol/rest.md, section 5).
+/// Sends, schedules and aborts (docs/protocol/rest.md, section 5).
 struct SendHandlers: RouteHandlers {
   let api: HubAPI
 
@@ -102,7 +102,7 @@ struct SendHandlers: RouteHandlers {
   }
 
   /// Previews a send without sending.
-  func previewSend(_ call: HubCall, isDirect: Bool) async throws -> HTTPResponse {
+  private func previewSend(_ call: HubCall, isDirect: Bool) async throws -> HTTPResponse {
     let preview = try await service.preview(
       hub: call.hub, headers: call.request.headers, body: call.request.body, isDirect: isDirect)
     return call.replies.json(preview.json)

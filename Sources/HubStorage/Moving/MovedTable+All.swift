@@ -209,7 +209,6 @@ extension MovedTable {
       .notificationFailure, where: ofNotification,
       file: {
         readDevices(of: "notification_failure", &$0)
-        $0.expressions["at"] = "COALESCE(t.at, m.ended_at, m.enqueued_at)"
       },
       database: {
         $0.from = """

@@ -238,7 +238,7 @@ struct PostgresRemovals: PostgresSubject {
   ) throws -> DeviceRestoration {
     let limit = min(limit, Self.restorationSlice)
     try lockHub(hub)
-    try requireHub(hub)
+    try session.requireHub(hub)
     if wave.isDoubted { try withdrawFeedback(wave, hub: hub) }
     let candidates = try removed(in: wave, hub: hub, asOf: now, limit: limit)
     try PostgresDevices(session).lock(try locks(of: candidates, hub: hub))

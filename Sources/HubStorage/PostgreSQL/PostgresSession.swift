@@ -367,11 +367,6 @@ extension PostgresSubject {
     return try row.step() ? row.optionalInteger(0) : nil
   }
 
-  /// - Throws: ``StoreError/noHub`` when there is no such hub.
-  func requireHub(_ hub: Hub.ID) throws {
-    guard try hasHub(hub) else { throw StoreError.noHub }
-  }
-
   func hasHub(_ hub: Hub.ID) throws -> Bool { try connection.hasHub(hub) }
 
   /// Keeps a hub from being deleted until the transaction ends; deletion takes the lock

@@ -20,11 +20,6 @@ extension WriteSession: SubjectWriting {
     hasChangedDirectory = true
   }
 
-  /// - Throws: ``StoreError/noHub`` when there is no such hub.
-  func requireHub(_ hub: Hub.ID) throws {
-    guard try hasHub(hub) else { throw StoreError.noHub }
-  }
-
   func hasHub(_ hub: Hub.ID) throws -> Bool {
     if hubs.contains(hub) { return true }
     guard try connection.hasHub(hub) else { return false }

@@ -57,6 +57,6 @@ extension StoredTable {
     status TEXT NOT NULL, progress DOUBLE PRECISION NOT NULL, results BYTEA NOT NULL,
     position BYTEA NOT NULL, created_at BIGINT NOT NULL, updated_at BIGINT NOT NULL,
     ended_at BIGINT
-    """, database: ["owner BIGINT"], indexes: ["job_unfinished (created_at) WHERE ended_at IS NULL"]
+    """, postgres: ["owner BIGINT"], indexes: ["job_unfinished (created_at) WHERE ended_at IS NULL"]
   )
 }

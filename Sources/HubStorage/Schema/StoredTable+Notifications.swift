@@ -7,9 +7,6 @@ extension StoredTable {
 
   static let statistics = [statisticCount, statisticGauge]
 
-  /// True for notifications whose expression names a user.
-  static let userNotification = "lower(tags) LIKE '%$userid:{%'"
-
   /// `format` is a platform's number, 0 for template sends. `ended_at` is null while work remains.
   /// `last_registration` is the last number given out when it was accepted; `aborted_at` is when its
   /// sender aborted it.
@@ -33,12 +30,12 @@ extension StoredTable {
     is_direct SMALLINT NOT NULL DEFAULT 0, due_at BIGINT, last_registration BIGINT,
     aborted_at BIGINT, kept_cleared SMALLINT NOT NULL DEFAULT 0
     """,
-    file: [
+    sqlite: [
       "position INTEGER NOT NULL", "is_audience_read INTEGER NOT NULL", "kept INTEGER",
       "kept_rows INTEGER NOT NULL DEFAULT 0", "kept_at INTEGER",
       "audience_commit INTEGER NOT NULL DEFAULT 0",
     ],
-    database: [
+    postgres: [
       "audience_snapshot TEXT", "steady_release BIGINT",
       """
       day BIGINT NOT NULL GENERATED ALWAYS AS
@@ -53,14 +50,13 @@ extension StoredTable {
       "notification_list (hub, enqueued_at, id)",
       "notification_list_unfinished (hub, enqueued_at, id) WHERE ended_at IS NULL",
       "notification_list_scheduled (hub, due_at, id) WHERE state = 'Scheduled'",
-      "notification_user (hub) WHERE \(userNotification)",
     ],
-    fileIndexes: [
+    sqliteIndexes: [
       "notification_kept (kept_at, kept_rows) WHERE kept_at IS NOT NULL",
       "notification_kept_hub (hub, kept_at, kept_rows) WHERE kept_at IS NOT NULL",
     ],
     // Each node polls it every two seconds, however many notifications are unfinished.
-    databaseIndexes: ["notification_aborted (id) WHERE aborted_at IS NOT NULL AND ended_at IS NULL"]
+    postgresIndexes: ["notification_aborted (id) WHERE aborted_at IS NOT NULL AND ended_at IS NULL"]
   )
 
   /// The devices that a direct send names, numbered from 1.
@@ -78,35 +74,45 @@ extension StoredTable {
     expires_at BIGINT NOT NULL
     """, indexes: ["idempotency_key_expiry (expires_at)"])
 
-  /// `hub` and `platform` identify the lane that it waits for; the last three columns are the
-  /// outcome of the previous attempt. `part` is that of `work`.
+  /// A move writes it with `notification` and `registration` first. `hub` and `platform` identify
+  /// the lane that it waits for; the last three columns are the outcome of the previous attempt.
+  /// `part` is that of `work`.
   static let retry = StoredTable(
-    "retry", key: .columns("notification, registration"),
+    "retry",
+    key: .columns(
+      "notification, registration",
+      postgres: "notification, part, registration"),
     """
     notification BIGINT NOT NULL, registration BIGINT NOT NULL, hub BIGINT NOT NULL,
     platform SMALLINT NOT NULL, attempts INT NOT NULL, due BIGINT NOT NULL, outcome SMALLINT,
     status INT, reason TEXT
-    """, database: ["part SMALLINT NOT NULL"], databaseKey: "notification, part, registration",
+    """, postgres: ["part SMALLINT NOT NULL"],
     fillFactor: 70, indexes: ["retry_lane (hub, platform, due)"])
 
   // MARK: Outcomes
 
   static let notificationCount = StoredTable(
-    "notification_count", key: .columns("notification, platform, is_template, outcome"),
+    "notification_count",
+    key: .columns(
+      "notification, platform, is_template, outcome",
+      postgres: "notification, part, platform, is_template, outcome"),
     """
     notification BIGINT NOT NULL, platform SMALLINT NOT NULL, is_template SMALLINT NOT NULL,
     outcome SMALLINT NOT NULL, total BIGINT NOT NULL
-    """, database: ["part SMALLINT NOT NULL"],
-    databaseKey: "notification, part, platform, is_template, outcome", fillFactor: 50)
+    """, postgres: ["part SMALLINT NOT NULL"], fillFactor: 50)
 
-  /// The columns about the device are filled when its registration is deleted.
+  /// A move writes it with `notification` first. The columns about the device are filled when its
+  /// registration is deleted.
   static let notificationFailure = StoredTable(
-    "notification_failure", key: .columns("notification, registration"),
+    "notification_failure",
+    key: .columns(
+      "notification, registration",
+      postgres: "day, notification, registration"),
     """
     notification BIGINT NOT NULL, registration BIGINT NOT NULL, outcome SMALLINT NOT NULL,
     status INT NOT NULL, reason TEXT, at BIGINT NOT NULL, attempts INT NOT NULL, platform SMALLINT,
     handle TEXT, public_id TEXT, installation TEXT
-    """, database: ["day BIGINT NOT NULL"], databaseKey: "day, notification, registration",
+    """, postgres: ["day BIGINT NOT NULL"],
     partition: .failures,
     indexes: [
       "notification_failure_registration (registration)",
@@ -117,15 +123,16 @@ extension StoredTable {
   /// is the push service's replacement for `handle`. In a file `number` rises by one with each row
   /// of a hub, so that its oldest are found without counting.
   static let feedback = StoredTable(
-    "feedback", key: .number,
+    "feedback",
+    key: .numberInPartition(
+      postgresID: "BIGINT NOT NULL DEFAULT nextval('feedback_id_seq')", postgres: "hour, id"),
     """
     hub BIGINT NOT NULL, hour BIGINT NOT NULL, at BIGINT NOT NULL, outcome SMALLINT NOT NULL,
     platform SMALLINT NOT NULL, handle TEXT NOT NULL, registration BIGINT NOT NULL, public_id TEXT,
     installation TEXT, notification TEXT NOT NULL, new_handle TEXT
-    """, file: ["number INTEGER NOT NULL DEFAULT 0"], databaseKey: "hour, id",
-    databaseID: "BIGINT NOT NULL DEFAULT nextval('feedback_id_seq')", partition: .feedback,
-    indexes: ["feedback_hour (hub, hour)"], fileIndexes: ["feedback_number (hub, number)"],
-    databaseIndexes: ["feedback_number (hub, id)"])
+    """, sqlite: ["number INTEGER NOT NULL DEFAULT 0"], partition: .feedback,
+    indexes: ["feedback_hour (hub, hour)"], sqliteIndexes: ["feedback_number (hub, number)"],
+    postgresIndexes: ["feedback_number (hub, id)"])
 
   // MARK: Statistics
 
@@ -133,12 +140,14 @@ extension StoredTable {
   /// 1970; `code` is that of an outcome, or -1 for notifications accepted, whose `platform` is 0. In
   /// a database each writer adds to a row of its own, its `lane`; readers add them up.
   static let statisticCount = StoredTable(
-    "statistic_count", key: .columns("hub, period, at, platform, code"),
+    "statistic_count",
+    key: .columns(
+      "hub, period, at, platform, code",
+      postgres: "hub, period, at, platform, code, lane"),
     """
     hub BIGINT NOT NULL, period SMALLINT NOT NULL, at BIGINT NOT NULL, platform SMALLINT NOT NULL,
     code SMALLINT NOT NULL, total BIGINT NOT NULL
-    """, database: ["lane SMALLINT NOT NULL"],
-    databaseKey: "hub, period, at, platform, code, lane", fillFactor: 70)
+    """, postgres: ["lane SMALLINT NOT NULL"], fillFactor: 70)
 
   /// The number of registrations, a row for each change.
   static let statisticGauge = StoredTable(

@@ -76,8 +76,8 @@ extension NotificationTable {
         try connection.change("DELETE FROM \(table) WHERE notification = ?1", number)
       }
       erasure.deviceRecords += try connection.change(
-        "DELETE FROM notification_failure WHERE notification = ?1"
-          + (isDatabase ? " AND day = \(day)" : ""), number)
+        "DELETE FROM notification_failure WHERE notification = ?1 AND \(isDatabase ? "day" : "0") = ?2",
+        number, day)
       guard count > 0 else { continue }
       if state == NotificationState.scheduled.rawValue {
         erasure.schedules += 1

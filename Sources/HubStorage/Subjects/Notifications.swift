@@ -110,8 +110,11 @@ struct NotificationWriter: WritingSubject {
     try execute(
       "DELETE FROM idempotency_key WHERE expires_at <= ?1", record.enqueuedAt.milliseconds)
     try execute(
-      "INSERT INTO idempotency_key VALUES (?1, ?2, ?3, ?4, ?5)", record.hub, claim.key,
-      claim.fingerprint, record.id.rawValue, claim.expiresAt.milliseconds)
+      """
+      INSERT INTO idempotency_key (hub, name, fingerprint, notification, expires_at)
+      VALUES (?1, ?2, ?3, ?4, ?5)
+      """, record.hub, claim.key, claim.fingerprint, record.id.rawValue,
+      claim.expiresAt.milliseconds)
   }
 
   func insert(_ record: NotificationRecord) throws {

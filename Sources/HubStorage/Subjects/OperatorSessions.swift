@@ -10,7 +10,10 @@ extension SubjectStore {
     try await writing(#function) { store in
       try store.sql.change("DELETE FROM operator_session WHERE seen_at < ?1", limit.milliseconds)
       try store.sql.change(
-        "INSERT INTO operator_session VALUES (?1, ?2, ?3, ?4, ?5, ?6)", session.id, session.user,
+        """
+        INSERT INTO operator_session (id, user_key, fingerprint, started_at, seen_at, confirmed_at)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+        """, session.id, session.user,
         session.fingerprint, session.startedAt.milliseconds, session.seenAt.milliseconds,
         session.confirmedAt.milliseconds)
       try store.sql.change(

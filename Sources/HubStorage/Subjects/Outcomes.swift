@@ -253,7 +253,7 @@ extension KeptOutcome {
       attempts: Int(clamping: row.integer(4)))
     let format = row.optionalInteger(6) ?? row.integer(9)
     self.init(
-      failure: failure, at: row.optionalInteger(5).map(Date.init(milliseconds:)),
+      failure: failure, at: Date(milliseconds: row.integer(5)),
       // The platform of a template send to a device that was deleted since is unknown.
       platform: format == 0 ? nil : try PushPlatform(code: format), handle: row.optionalText(7),
       registrationID: row.integer(10) != 0

@@ -21,7 +21,7 @@ extension SubjectStore {
   ) async throws -> [DueRetries] {
     let source = ownRetries
     return try await polling(#function) { session in
-      guard try session.hasHub(lane.hub) else { throw StoreError.noHub }
+      try session.requireHub(lane.hub)
       return try RetryReader(session).retries(
         in: source,
         """

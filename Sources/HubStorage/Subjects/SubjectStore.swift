@@ -9,6 +9,13 @@ package protocol SubjectReading: AnyObject {
   func hasHub(_ hub: Hub.ID) throws -> Bool
 }
 
+extension SubjectReading {
+  /// - Throws: ``StoreError/noHub`` when there is no such hub.
+  func requireHub(_ hub: Hub.ID) throws {
+    guard try hasHub(hub) else { throw StoreError.noHub }
+  }
+}
+
 /// As ``SubjectReading``, for a session that finds the devices of numbers, too.
 package protocol TargetReading: SubjectReading {
   /// The registrations with these numbers, as far as they exist.
@@ -18,8 +25,6 @@ package protocol TargetReading: SubjectReading {
 
 /// As ``SubjectReading``, for a writing session.
 package protocol SubjectWriting: SubjectReading {
-  /// - Throws: ``StoreError/noHub`` when there is no such hub.
-  func requireHub(_ hub: Hub.ID) throws
   /// Announces that hubs, policies or credentials change with this transaction.
   func changeDirectory() throws
   /// Allocates a number that no hub has had.
@@ -40,7 +45,7 @@ package protocol SubjectStore: Sendable {
   func reading<Value: Sendable>(
     _ call: String, _ body: @escaping @Sendable (any SubjectReading) throws -> Value
   ) async throws -> Value
-  /// Runs `body` for delivery, which looks often. Statements may see different states.
+  /// Runs `body` for the dispatcher, which polls. Statements may see different states.
   func polling<Value: Sendable>(
     _ call: String, _ body: @escaping @Sendable (any TargetReading) throws -> Value
   ) async throws -> Value

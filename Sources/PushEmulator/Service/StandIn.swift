@@ -50,7 +50,7 @@ protocol StandIn: AnyObject, Sendable {
   ) -> ServiceAnswer
 
   /// The reply to a `reply` fault without a body; missing parts are filled in as the service would,
-  /// with its own word.
+  /// with its own reason.
   func response(
     to fault: FaultAction.Reply, _ reading: Reading, in state: inout EmulatorState
   ) -> (HTTP2ServerResponse, reason: String?)

@@ -82,7 +82,7 @@ extension Setting {
     help:
       "the maximum number of connections of one credential to a push service over HTTP/1.1; the "
       + "default is the service's own, from 32 to 64",
-    example: "of a credential over HTTP/1.1; default: that of the service, 32 to 64")
+    example: "connections of a credential over HTTP/1.1; default: 32 to 64, by service")
   static let migrateGCM = Setting(
     "migrateGcm", \.migratesGCM, .flag,
     help: "reach devices that registered for GCM, which has ended, through the hub's FCM v1 "
@@ -109,7 +109,7 @@ extension Setting {
   static let bodyLimit = Setting(
     "bodyLimit", \.bodyLimit, .integer(1024...16_777_216), placeholder: "BYTES",
     help: "the maximum size of a request body; larger ones get 413",
-    example: "bytes of a request body")
+    example: "the largest request body, in bytes")
   static let compatibility = Setting(
     "compatibility", \.compatibility, .word, placeholder: "WORD",
     help: "strict keeps the original's limits (20 tags in an expression, 6 with && or !; 1000 "
@@ -125,7 +125,7 @@ extension Setting {
     "connectionsPerAddress", \.connectionsPerAddress, .integer(0...1_000_000), placeholder: "N",
     help: "the maximum number of connections of one client address, except this machine's own; "
       + "0 is a quarter of connectionLimit",
-    example: "of one address; 0 is a quarter of connectionLimit")
+    example: "connections of one address; 0 is a quarter of connectionLimit")
   static let trustedProxies = Setting(
     key: "trustedProxies", kind: .list, standard: nil, placeholder: "CIDR,…",
     help:
@@ -134,8 +134,8 @@ extension Setting {
     example: "networks of proxies whose X-Forwarded-For is trusted: \"10.0.0.0/8\"")
   static let http2Connections = Setting(
     "http2Connections", \.http2Connections, .integer(1...64), placeholder: "N",
-    help: "the maximum number of connections to a push service with HTTP/2, such as APNs, under "
-      + "one credential; the hub starts with one and opens more while the service's limit on "
+    help:
+      "the maximum number of connections to APNs under one credential; the hub starts with one and opens more while the service's limit on "
       + "concurrent pushes is the bottleneck",
     example: "maximum of a credential to APNs; the hub starts with one")
   static let requestTimeout = Setting(
@@ -181,14 +181,14 @@ extension Setting {
     "keepNotificationsDays", \.retention.notifications, .days(upTo: 3650), placeholder: "DAYS",
     help: "how long a notification is kept after its end, with its payload and counts; 0 keeps it "
       + "forever",
-    example: "a notification after its end, with its payload and counts; 0: forever")
+    example: "days that a notification is kept after its end, with its counts; 0: forever")
 
   static let keepActivityDays = Setting(
     "keepActivityDays", \.retention.activity.lifetime, .days(upTo: 3650), placeholder: "DAYS",
     help:
       "how long the activity log is kept: who has changed or sent what; 0 keeps it forever, up "
       + "to keepActivityLimit",
-    example: "the activity log: who has changed or sent what; 0: forever, up to the limit")
+    example: "days that the activity log is kept: who changed or sent what; 0: forever")
   static let keepActivityLimit = Setting(
     "keepActivityLimit", \.retention.activity.limit, .integer(0...1_000_000_000), placeholder: "N",
     help: "how many of its lines are kept (some 250 bytes each); those of the hub with the most "
@@ -205,7 +205,7 @@ extension Setting {
     "operatorIdleMinutes", \.signIn.idle, .times(60, 1...1440), placeholder: "N",
     help: "minutes without a request after which an operator has to sign in again; in any case "
       + "after twelve hours",
-    example: "without a request, until they have to sign in again")
+    example: "minutes without a request until operators have to sign in again")
 
   static let oidcIssuer = Setting(
     key: "oidcIssuer", kind: .text, standard: nil, placeholder: "URL",

@@ -117,7 +117,7 @@ extension Life {
   /// A try of a line has ended without an answer, and may still be done.
   private func doubt(_ line: Plan.Line) {
     let end = world.seconds + Acknowledged<Int>.straggling
-    observations.doubtChange(of: changedLanes(line), until: end)
+    observations.noteUnansweredChange(of: changedLanes(line), until: end)
   }
 
   /// Begins what a line says.

@@ -44,7 +44,7 @@ struct Observations {
     }
   }
 
-  /// Tries to remove something of hubs, without those that were surely refused.
+  /// Attempts to delete a hub or to erase a user; refused ones do not count.
   struct Removals {
     private var tries: [(hub: Int, end: Double)] = []
 
@@ -156,7 +156,7 @@ struct Observations {
   }
 
   /// A try to change these has had no answer, and may still be done.
-  mutating func doubtChange(of lanes: [Lane], until end: Double) {
+  mutating func noteUnansweredChange(of lanes: [Lane], until end: Double) {
     for lane in lanes { credentials[lane]?.settledAt = end }
   }
 

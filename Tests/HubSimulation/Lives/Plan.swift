@@ -234,11 +234,12 @@ extension Plan: CustomStringConvertible {
         guard range.contains(value) else {
           var wider = self
           wider.parameters[.platforms] = 4
-          let isOfMore = line.act.range(of: name, in: wider).contains(value)
+          let needsFourPlatforms = line.act.range(of: name, in: wider).contains(value)
           return (
             index,
             "\(line.act.rawValue): \(name) is a number from \(range.lowerBound) to "
-              + "\(range.upperBound), not \(value)" + (isOfMore ? ", which needs platforms 4" : "")
+              + "\(range.upperBound), not \(value)"
+              + (needsFourPlatforms ? ", which needs platforms 4" : "")
           )
         }
       }

@@ -238,8 +238,8 @@ package struct PlanMaker {
     case .replace:
       let (handle, by) = (draw.below(plan[.devices]), plan[.devices] + 8 + draw.below(8))
       // One in four is of FCM: the next of the same service.
-      let isOf = Names.platform(ofHandle: handle)
-      arguments = [handle, (by...by + 3).first { Names.platform(ofHandle: $0) == isOf } ?? by]
+      let service = Names.platform(ofHandle: handle)
+      arguments = [handle, (by...by + 3).first { Names.platform(ofHandle: $0) == service } ?? by]
     case .reset: arguments = [platform, draw.below(ServiceFaults.Single.allCases.count)]
     case .goAway: arguments = [platform, draw.below(2)]
     case .withhold: arguments = [time(), draw.below(3)]

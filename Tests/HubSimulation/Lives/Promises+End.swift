@@ -27,12 +27,12 @@ extension Life {
             || observations.revived.contains(line),
           "\(line) was cancelled before it was due, and was sent")
       }
-      if send.abortedAt != nil, observations.openAborts.contains(line) {
+      if let abortedAt = send.abortedAt, observations.openAborts.contains(line) {
         expect(
           .abortedIsSilent,
           !observations.lateAborts.contains(line)
-            || observations.wentBackAt ?? 0 >= send.abortedAt ?? 0,
-          "\(line) is sent, and was aborted at \(moment(send.abortedAt ?? 0))")
+            || observations.wentBackAt.map { $0 >= abortedAt } ?? false,
+          "\(line) is sent, and was aborted at \(moment(abortedAt))")
       }
       for id in send.ids {
         let row = state.notifications.last { $0.record.id == id }
