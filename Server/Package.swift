@@ -117,7 +117,7 @@ let package = Package(
         "Wire", "CWebFiles", "CZlib", "HubCore", "NotificationHubs", "HTTPServer", "HTTPClient",
         "Cryptography", "Authentication",
       ],
-      exclude: ["BrowserPage/Files", "Portal/Files", "Portal/jsconfig.json"],  // CWebFiles has them
+      exclude: ["Portal/Files", "Portal/jsconfig.json"],  // CWebFiles has them
       swiftSettings: settings),
 
     .target(

@@ -5,35 +5,6 @@
 // A file that is missing here fails a test (`WebFileTests`).
 #pragma clang diagnostic ignored "-Wc23-extensions"
 
-static const struct belfry_web_file browser_page[] = {
-    {"hub.js", (const uint8_t[]){
-#embed "../HubServer/BrowserPage/Files/hub.js" suffix(, 0)
-    }},
-    {"icon.svg", (const uint8_t[]){
-#embed "../HubServer/BrowserPage/Files/icon.svg" suffix(, 0)
-    }},
-    {"index.html", (const uint8_t[]){
-#embed "../HubServer/BrowserPage/Files/index.html" suffix(, 0)
-    }},
-    {"local.js", (const uint8_t[]){
-#embed "../HubServer/BrowserPage/Files/local.js" suffix(, 0)
-    }},
-    {"page.js", (const uint8_t[]){
-#embed "../HubServer/BrowserPage/Files/page.js" suffix(, 0)
-    }},
-    {"style.css", (const uint8_t[]){
-#embed "../HubServer/BrowserPage/Files/style.css" suffix(, 0)
-    }},
-    {"webpush.js", (const uint8_t[]){
-#embed "../HubServer/BrowserPage/Files/webpush.js" suffix(, 0)
-    }},
-    {"worker.js", (const uint8_t[]){
-#embed "../HubServer/BrowserPage/Files/worker.js" suffix(, 0)
-    }},
-    {0, 0},
-};
-const struct belfry_web_file *belfry_browser_page_files(void) { return browser_page; }
-
 static const struct belfry_web_file portal[] = {
     {"activity.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/activity.js" suffix(, 0)
@@ -74,11 +45,17 @@ static const struct belfry_web_file portal[] = {
     {"hubs.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/hubs.js" suffix(, 0)
     }},
+    {"icon.svg", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/icon.svg" suffix(, 0)
+    }},
     {"outcomes.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/outcomes.js" suffix(, 0)
     }},
     {"pages/activity.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/pages/activity.js" suffix(, 0)
+    }},
+    {"pages/browser.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/pages/browser.js" suffix(, 0)
     }},
     {"pages/channels.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/pages/channels.js" suffix(, 0)
@@ -161,6 +138,9 @@ static const struct belfry_web_file portal[] = {
     {"settings.css", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/settings.css" suffix(, 0)
     }},
+    {"standin.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/standin.js" suffix(, 0)
+    }},
     {"text.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/text.js" suffix(, 0)
     }},
@@ -175,6 +155,12 @@ static const struct belfry_web_file portal[] = {
     }},
     {"view.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/view.js" suffix(, 0)
+    }},
+    {"webpush.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/webpush.js" suffix(, 0)
+    }},
+    {"worker.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/worker.js" suffix(, 0)
     }},
     {"xml.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/xml.js" suffix(, 0)

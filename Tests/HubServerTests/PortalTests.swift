@@ -6,10 +6,10 @@ import HubServer
 import Testing
 import Wire
 
-/// The files of a page as they lie in the repository, by their names below the folder.
-private func files(of page: String) throws -> [String: [UInt8]] {
+/// The files of the portal as they lie in the repository, by their names below the folder.
+private func files() throws -> [String: [UInt8]] {
   let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-    .appending(path: "../../Sources/HubServer/\(page)/Files").standardizedFileURL.path
+    .appending(path: "../../Sources/HubServer/Portal/Files").standardizedFileURL.path
   var files: [String: [UInt8]] = [:]
   for name in try FileManager.default.subpathsOfDirectory(atPath: folder) {
     guard name.contains("."), let data = FileManager.default.contents(atPath: folder + "/" + name)
@@ -77,17 +77,11 @@ struct PortalTests {
     return all
   }
 
-  @Test("every file of a page is in the program as it lies in the repository")
+  @Test("every file is in the program as it lies in the repository")
   func embedded() async throws {
-    for (name, bytes) in try files(of: "Portal") {
+    for (name, bytes) in try files() {
       let reply = await ask(.get, "/$portal/" + name)
       #expect(reply.status == .ok && reply.bytes == bytes, "\(name): is it in CWebFiles/files.c?")
-    }
-    let page = BrowserPage(controller: NoController(), next: Hub())
-    for (name, bytes) in try files(of: "BrowserPage") where name != "index.html" {
-      let request = HTTPRequest(
-        method: .get, target: HTTPTarget("/$browser/" + name), headers: Self.own)
-      #expect(await page.respond(to: request).bytes == bytes, "\(name)")
     }
   }
 
@@ -99,7 +93,7 @@ struct PortalTests {
     ])
   func compression(accepted: String, isCompressed: Bool) async throws {
     let path = "/$portal/app.js"
-    let whole = try #require(try files(of: "Portal")["app.js"])
+    let whole = try #require(try files()["app.js"])
     let reply = await ask(.get, path, headers: Self.with(["Accept-Encoding": accepted]))
     #expect((reply.headers["Content-Encoding"] == "gzip") == isCompressed)
     #expect(reply.headers["Vary"] == "Accept-Encoding")
@@ -143,12 +137,12 @@ struct PortalTests {
   func deepLinks(path: String, status: Int) async throws {
     let reply = await ask(.get, path)
     #expect(reply.status.rawValue == status)
-    if status == 200 { #expect(reply.bytes == (try files(of: "Portal")["portal.html"])) }
+    if status == 200 { #expect(reply.bytes == (try files()["portal.html"])) }
   }
 
   @Test(
     "what surrounds the portal is the hub's",
-    arguments: ["/demo/messages", "/$browser/", "/portal/"])
+    arguments: ["/demo/messages", "/$health", "/portal/"])
   func others(path: String) async {
     #expect(await ask(.get, path).text == "hub")
   }
@@ -161,8 +155,8 @@ struct PortalTests {
       #expect(
         policy.split(separator: ";").map { $0.trimmingCharacters(in: .whitespaces) } == [
           "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data:",
-          "connect-src 'self'", "require-trusted-types-for 'script'", "trusted-types 'none'",
-          "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
+          "connect-src 'self'", "worker-src 'self'", "require-trusted-types-for 'script'",
+          "trusted-types worker", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
         ])
       #expect(reply.headers["X-Content-Type-Options"] == "nosniff")
       #expect(reply.headers["Referrer-Policy"] == "no-referrer")
@@ -310,22 +304,6 @@ struct PortalTests {
     #expect(again.body.contains("\nid: 41\n"))
     await listener.stop()
   }
-}
-
-private struct NoController: BrowserPageController {
-  struct Missing: Error {}
-  func settings(host: String, isSecure: Bool) async throws -> BrowserPageSettings {
-    throw Missing()
-  }
-  func subscribe(_ wanted: LocalSubscription.Wanted) async throws -> LocalSubscription {
-    throw Missing()
-  }
-  func subscription(_ id: String) async throws -> LocalSubscription? { nil }
-  func unsubscribe(_ id: String) async throws {}
-  func messages(
-    of subscription: LocalSubscription, after: Int?
-  ) -> AsyncThrowingStream<ServerSentEvent, any Error> { AsyncThrowingStream { $0.finish() } }
-  func push(_ wanted: BrowserPush) async throws -> BrowserPush.Report { throw Missing() }
 }
 
 extension HTTPResponse {

@@ -699,7 +699,7 @@ PAGES = {
     "notifications": "hub/demo/notifications", "devices": "hub/demo/devices", "schedules": "hub/demo/schedules",
     "channels": "hub/demo/channels", "removals": "hub/demo/removals", "jobs": "hub/demo/jobs", "credentials": "hub/demo/credentials",
     "policies": "hub/demo/policies", "activity": "hub/demo/activity", "phones": "hub/demo/phones",
-    "traffic": "hub/demo/traffic", "sign-in": "sign-in",
+    "traffic": "hub/demo/traffic", "browser": "hub/demo/browser", "sign-in": "sign-in",
 }
 
 

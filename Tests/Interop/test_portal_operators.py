@@ -17,6 +17,7 @@ from support import chromium
 from support.openid import CLIENT, SECRET, OpenIDProvider, b64
 from support.portal import PortalPage
 from support.process import BINARY, Belfry
+from test_browser import ONLINE
 
 pytestmark = [
     pytest.mark.skipif(
@@ -175,6 +176,24 @@ def test_each_role_sees_what_it_may_use_and_its_hubs_only(tab, name, hubs, sees,
         page.settle()
         assert page.run("document.querySelector('main [role=alert]') === null"), page.describe()
         page.check()
+
+
+def test_a_manager_subscribes_a_browser_with_the_session_alone(tab, server):
+    belfry("credential", "set", "web", "--hub", "news", "--subject", "mailto:ops@example.com", "--generate", data=server.data)
+    page = tab()
+    page.browser.call("Browser.grantPermissions", permissions=["notifications"])
+    page.call("Page.addScriptToEvaluateOnNewDocument", source=ONLINE)
+    sign_in(page, "ann", path="hub/news/browser")
+    at_home(page, "ann")
+    page.press("Subscribe")
+    page.reads("also when this page is closed")
+    page.press("Unsubscribe")
+    page.reads("Not subscribed.")
+    page.check()
+    # Without an emulator there is nothing to take the push service's place.
+    page.run("PushManager.prototype.subscribe = async () => { throw new DOMException('no such service', 'AbortError'); }")
+    page.press("Subscribe")
+    page.reads("cannot be used: no such service")
 
 
 def test_what_a_role_may_not_is_refused_in_words(tab):

@@ -10,8 +10,6 @@ struct belfry_web_file {
   const uint8_t *_Nullable text;
 };
 
-/// The files of Sources/HubServer/BrowserPage/Files.
-const struct belfry_web_file *belfry_browser_page_files(void);
 /// The files of Sources/HubServer/Portal/Files.
 const struct belfry_web_file *belfry_portal_files(void);
 

@@ -30,7 +30,7 @@ package struct Portal: HTTPHandler {
     guard first.decoded == Self.folder else { return await next.respond(to: request) }
     return await answer(request, segments.dropFirst().map { $0.decoded ?? "" }).guarded(
       "script-src 'self'", "style-src 'self'", "img-src 'self' data:", "connect-src 'self'",
-      "require-trusted-types-for 'script'", "trusted-types 'none'")
+      "worker-src 'self'", "require-trusted-types-for 'script'", "trusted-types worker")
   }
 
   package func look(atHead head: HTTPRequest) -> HTTPHeadLook {
@@ -64,7 +64,7 @@ package struct Portal: HTTPHandler {
       return HTTPResponse(HTTPStatus(rawValue: 308), headers: ["Location": Self.path])
     }
     let name = names.joined(separator: "/")
-    if let file = WebFile.portal[name] ?? Self.shared[name] { return file.response(to: request) }
+    if let file = WebFile.portal[name] ?? Self.made[name] { return file.response(to: request) }
     // Every page has its own URL, and all of them are served by this file.
     guard !Self.isFile(names), let page = WebFile.portal["portal.html"] else {
       return WebPageCalls.refusal(.notFound, Self.nothing)
@@ -73,8 +73,7 @@ package struct Portal: HTTPHandler {
   }
 
   private static let nothing = "There is no such thing at the portal"
-  private static let shared = WebFile.browserPage.filter { $0.key == "icon.svg" }
-    .merging([WebFile.platforms.name: .platforms]) { $1 }
+  private static let made = [WebFile.platforms.name: WebFile.platforms]
 
   /// Whether the request is for a missing script or style, for which a page would be confusing.
   /// Names of hubs and ids of devices occur only below a folder.

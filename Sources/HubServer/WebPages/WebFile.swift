@@ -14,19 +14,16 @@ struct WebFile: Sendable {
   /// A tag that changes with the content.
   private let contentTag: String
 
-  static let browserPage = all(belfry_browser_page_files())
-  static let portal = all(belfry_portal_files())
-
-  private static func all(_ list: UnsafePointer<belfry_web_file>) -> [String: WebFile] {
+  static let portal = {
     var files: [String: WebFile] = [:]
-    var next = list
+    var next = belfry_portal_files()
     while let name = next.pointee.name, let text = next.pointee.text {
       let file = WebFile(name: String(cString: name), text: text)
       files[file.name] = file
       next += 1
     }
     return files
-  }
+  }()
 
   private init(name: String, text: UnsafePointer<UInt8>) {
     var count = 0

@@ -189,7 +189,7 @@ struct UpCommand: Subcommand {
       } + [
         "emulator   \(addresses.emulator.control)",
         "portal     \(addresses.portal)  (open it in a browser: everything the hub does)",
-        "browser    \(addresses.browserPage)  (open it to see a web push)",
+        "browser    \(addresses.browserPage)  (open it in a browser: it receives web pushes)",
         "backend    \(addresses.backend.url)  (sign in with any name, which is its password)",
         "CA         \(hub.ca)",
         "data       \(addresses.data)",

@@ -64,7 +64,7 @@ final class DevelopmentStack: Sendable {
     let backend: Backend
     /// The portal's URL, with the key by which it recognizes the browser.
     let portal: String
-    /// The URL of the page that subscribes a browser.
+    /// The URL of the portal's page that subscribes a browser, with the same key.
     let browserPage: String
     let data: String
   }
@@ -129,24 +129,20 @@ final class DevelopmentStack: Sendable {
       hub.opensMetrics = true
       hub.warnsOfDurability = false
       let control = try EmulatorControl(standIns.control)
-      let controller = DevelopmentBrowserController.Options(
-        hub: options.hub,
-        control: standIns.services["webpush"] == nil
-          ? nil : control)
       hub.portalController = {
         DevelopmentPortalController(service: $0, hub: options.hub, control: control)
       }
-      hub.browserPage = { DevelopmentBrowserController(service: $0, options: controller) }
       let runtime = try await HubRuntime.start(hub)
       do {
         let hub = try await Self.prepare(runtime, standIns, options)
         let backend = try await Self.startBackend(hub, in: workspace.data, options)
+        let portal = hub.url + Portal.path
+        let root = try await runtime.service.policies.root()
+        let key = "#key=" + (try DevelopmentPortalController.key(root))
         return DevelopmentStack(
           addresses: Addresses(
             hub: hub, emulator: StandInAddresses(standIns), backend: .init(url: backend.url),
-            portal: hub.url + Portal.path + "#key="
-              + (try DevelopmentPortalController.key(try await runtime.service.policies.root())),
-            browserPage: hub.url + BrowserPage.path,
+            portal: portal + key, browserPage: "\(portal)hub/\(hub.name)/browser\(key)",
             data: runtime.data.path),
           runtime: runtime, backend: backend, standIns: standIns, workspace: workspace)
       } catch {

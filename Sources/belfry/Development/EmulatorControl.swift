@@ -53,12 +53,6 @@ struct EmulatorControl: Sendable {
     }
     let deviceId: String
     let handle: Handle
-    /// The service, if the emulator has several.
-    let pns: String?
-    /// `registered`, or the reason if it is not; only in the reply for a single device.
-    let state: String?
-    /// The number of its last event; included with ``state``.
-    let lastSeq: Int?
   }
 
   struct Info: Decodable, Sendable {
@@ -167,47 +161,16 @@ struct EmulatorControl: Sendable {
   func createDevice(
     app: String, presence: String = "stream", isSandbox: Bool = false
   ) async throws -> Device {
-    try await newDevice(
+    struct Reply: Decodable { let devices: [Device] }
+    let reply: Reply = try await send(
+      "POST", "v1/devices",
       ["appId": app, "presence": presence].merging(isSandbox ? ["environment": "sandbox"] : [:]) {
         $1
       })
-  }
-
-  /// Creates a Web Push subscription whose private key is held elsewhere: it receives messages as
-  /// sent, encrypted. It is online while its events are being read.
-  func createSubscription(app: String, p256dh: String, auth: String) async throws -> Device {
-    struct Keys: Encodable {
-      let p256dh: String
-      let auth: String
-    }
-    struct NewDevice: Encodable {
-      let appId: String
-      var presence = "stream"
-      let handle: Keys
-    }
-    return try await newDevice(
-      NewDevice(appId: app, handle: Keys(p256dh: p256dh, auth: auth)))
-  }
-
-  private struct NewDevices: Decodable { let devices: [Device] }
-
-  private func newDevice(_ members: some Encodable) async throws -> Device {
-    let reply: NewDevices = try await send("POST", "v1/devices", members)
     guard let device = reply.devices.first else {
       throw CommandFailure("the emulator made no device", exitCode: .unreachable)
     }
     return device
-  }
-
-  /// - Returns: `nil` if there is no such device.
-  func device(_ id: String) async throws -> Device? {
-    let reply = try await answer("GET", "v1/devices/\(id)")
-    return reply.status == 404 ? nil : try decode(try accepted(reply))
-  }
-
-  /// Ends a device's registration: its push service no longer knows the handle.
-  func unregister(device id: String) async throws {
-    let _: Device = try await send("POST", "v1/devices/\(id)/unregister", [String: String]())
   }
 
   /// Subscribes a device to a broadcast channel, as an app does with ActivityKit.

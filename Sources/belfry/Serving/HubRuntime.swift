@@ -82,9 +82,6 @@ final class HubRuntime: Sendable {
     var metricsToken: String?
     /// Whether metrics need no authorization: for development.
     var opensMetrics = false
-    /// The functions of the page with which a browser subscribes, which is served if they are set:
-    /// for development.
-    var browserPage: (@Sendable (HubService) -> any BrowserPageController)?
     /// Whether the portal is served.
     var portal = true
     /// The functions that sign in the portal's local user: for development.
@@ -308,9 +305,6 @@ final class HubRuntime: Sendable {
     handler = SignInPages(
       signIn, service: service, journal: journal, hasLocalUser: options.portalController != nil,
       next: handler)
-    if let controller = options.browserPage?(service) {
-      handler = BrowserPage(controller: controller, next: handler)
-    }
     if options.portal {
       handler = Portal(controller: options.portalController?(service), next: handler)
     }

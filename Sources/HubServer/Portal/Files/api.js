@@ -336,9 +336,10 @@ export async function list(path, member, query, from, signal) {
  * @param {string} path
  * @param {(event: string, data: any) => void} told
  * @param {AbortSignal} signal
+ * @param {RequestOptions['query']} [query]
  */
-export async function stream(path, told, signal) {
-  const reply = await request(path, { signal, headers: { Accept: 'text/event-stream' } });
+export async function stream(path, told, signal, query) {
+  const reply = await request(path, { signal, query, headers: { Accept: 'text/event-stream' } });
   const reader = /** @type {ReadableStream<Uint8Array>} */ (reply.body).getReader();
   const decoder = new TextDecoder();
   let rest = '';

@@ -50,6 +50,7 @@ const routes = [
   { path: 'hub/:hub/devices/:id', load: () => import('./pages/device.js') },
   { path: 'hub/:hub/users/:id', load: () => import('./pages/user.js') },
   { path: 'hub/:hub/jobs', load: () => import('./pages/jobs.js'), name: 'jobs.title', role: 'manager' },
+  { path: 'hub/:hub/browser', load: () => import('./pages/browser.js'), name: 'browser.title', role: 'manager' },
   { path: 'hub/:hub/credentials', load: () => import('./pages/credentials.js'), name: 'credentials.title', group: 'app.settings', role: 'manager' },
   { path: 'hub/:hub/policies', load: () => import('./pages/policies.js'), name: 'policies.title', role: 'manager' },
   { path: 'hub/:hub/activity', load: () => import('./pages/activity.js'), name: 'activity.title' },

@@ -35,9 +35,10 @@ export async function control(path, options = {}) {
  * @param {string} device
  * @param {(event: string, data: any) => void} told
  * @param {AbortSignal} signal
+ * @param {number} [after] the last event that is known; without it, the stream begins now
  */
-export const events = (device, told, signal) =>
-  api.stream(`${root}devices/${encodeURIComponent(device)}/events`, told, signal);
+export const events = (device, told, signal, after) =>
+  api.stream(`${root}devices/${encodeURIComponent(device)}/events`, told, signal, { after });
 
 /** @type {Record<string, import('./platforms.js').Kind>} by the word of installations */
 export const kinds = Object.fromEntries(Object.entries(platforms).flatMap(([key, { phone }]) => phone ? [[key, phone]] : []));

@@ -61,7 +61,7 @@ export function show(page) {
  * @param {string} format
  * @param {number} ms
  */
-function report(page, document, format, ms) {
+export function report(page, document, format, ms) {
   const text = (/** @type {Element | Document} */ node, /** @type {string} */ name) => node.getElementsByTagName(name)[0]?.textContent ?? '';
   const results = [...document.getElementsByTagName('RegistrationResult')].map((node) => ({
     platform: text(node, 'ApplicationPlatform'), handle: text(node, 'PnsHandle'),

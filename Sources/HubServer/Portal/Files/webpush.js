@@ -1,10 +1,24 @@
+// @ts-check
 // Decryption of push messages, as a browser does it: Message Encryption for Web Push
 // (RFC 8291) over aes128gcm (RFC 8188), with WebCrypto only.
 
+/** @typedef {{privateKey: CryptoKey, publicKey: Uint8Array, auth: Uint8Array}} Keys of a subscription */
+
+/** @param {ArrayBuffer | Uint8Array | null} bytes as base64url */
+export const encoded = (bytes) => btoa(String.fromCharCode(...new Uint8Array(bytes ?? [])))
+  .replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
+
+/** @param {string} base64 also base64url */
+export const decoded = (base64) => Uint8Array.from(
+  atob(base64.replaceAll('-', '+').replaceAll('_', '/')), (letter) => letter.charCodeAt(0));
+
 const text = new TextEncoder();
 
-// Generates the keys of a subscription: a P-256 pair and a secret of 16 bytes. The private key is
-// not extractable; the browser stores and uses it.
+/**
+ * Generates the keys of a subscription: a P-256 pair and a secret of 16 bytes. The private key is
+ * not extractable; the browser stores and uses it.
+ * @returns {Promise<Keys>}
+ */
 export async function makeKeys() {
   const pair = await crypto.subtle.generateKey(
     { name: 'ECDH', namedCurve: 'P-256' }, false, ['deriveBits']);
@@ -15,7 +29,11 @@ export async function makeKeys() {
   };
 }
 
-// Decrypts one message. Throws an Error for any fault in it.
+/**
+ * Decrypts one message. Throws an Error for any fault in it.
+ * @param {Keys} keys
+ * @param {Uint8Array} message
+ */
 export async function decrypt({ privateKey, publicKey, auth }, message) {
   // RFC 8188, section 2.1: salt (16), record size (4), length of the key id (1), key id.
   if (message.length < 21) throw new Error('the message is shorter than its header');
@@ -47,17 +65,25 @@ export async function decrypt({ privateKey, publicKey, auth }, message) {
     throw new Error('the message was changed on its way, or sealed for somebody else');
   }
   // The last record ends in 2 and any number of zeros.
-  const end = clear.findLastIndex((byte) => byte !== 0);
+  let end = clear.length - 1;
+  while (clear[end] === 0) end -= 1;
   if (clear[end] !== 2) throw new Error('the padding does not end the message');
   return clear.slice(0, end);
 }
 
+/**
+ * @param {Uint8Array} salt
+ * @param {ArrayBuffer | Uint8Array} secret
+ * @param {Uint8Array} info
+ * @param {number} length
+ */
 async function hkdf(salt, secret, info, length) {
   const key = await crypto.subtle.importKey('raw', secret, 'HKDF', false, ['deriveBits']);
   return new Uint8Array(await crypto.subtle.deriveBits(
     { name: 'HKDF', hash: 'SHA-256', salt, info }, key, length * 8));
 }
 
+/** @param {...Uint8Array} parts */
 function join(...parts) {
   const all = new Uint8Array(parts.reduce((length, part) => length + part.length, 0));
   let end = 0;
