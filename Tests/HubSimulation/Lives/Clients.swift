@@ -339,7 +339,7 @@ extension Life {
   }
 
   /// The kind of message, by its number in a plan; `nil` fills in templates.
-  private static let kinds: [PushPlatform?] = [.apns, .fcmv1, nil, .wns, .browser]
+  static let kinds: [PushPlatform?] = [.apns, .fcmv1, nil, .wns, .browser]
 
   private static func headers(_ platform: PushPlatform?) -> [(name: String, value: String)] {
     let format =
@@ -429,6 +429,7 @@ extension Life {
     defer { observations.endChange(of: [lane], at: world.seconds) }
     let number = observations.changes(of: lane).begun
     observations.righted[service] = nil
+    observations.given[lane] = nil
     let reply = await insist(line, tries: healedAt != nil ? 60 : 6) { [world] service in
       if state == 2 {
         try await service.credentials.remove(platform, hub: name)
@@ -440,12 +441,15 @@ extension Life {
       return world.current
     }
     observations.righted[service] = nil
+    observations.given[lane] = nil
     // Of two at a time either may be the last, whichever is answered last.
     guard isAlone, observations.changes(of: lane).begun == number else { return }
-    // Which hub a refused request is of does not show.
-    guard case .value(let place) = reply, state == 0 || state == 3, plan[.hubs] == 1,
+    guard case .value(let place) = reply, [0, 2, 3].contains(state),
       world.seconds >= observations.changes(of: lane).settledAt
     else { return }
+    observations.given[lane] = (state, world.seconds, place)
+    // Which hub a refused request is of does not show.
+    guard state != 2, plan[.hubs] == 1 else { return }
     observations.righted[service] = (world.seconds, place)
   }
 

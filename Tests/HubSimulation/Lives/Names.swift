@@ -85,4 +85,16 @@ enum Names {
     default: nil
     }
   }
+
+  /// Whether an expression is true of a device, by a reading of its own: `||` of `&&` of tags, each of
+  /// which may have a `!`.
+  static func matches(_ expression: String, _ tags: [String]) -> Bool {
+    let tags = tags.map { $0.lowercased() }
+    return expression.lowercased().split(separator: "||").contains { alternative in
+      alternative.split(separator: "&&").allSatisfy { word in
+        let tag = word.filter { $0 != " " }
+        return tag.hasPrefix("!") ? !tags.contains(String(tag.dropFirst())) : tags.contains(tag)
+      }
+    }
+  }
 }

@@ -135,6 +135,12 @@ struct Observations {
   /// When, and by which process, the only hub's credential for a service was last set right; none
   /// once somebody begins to change it.
   var righted: [SimulatedService: (at: Double, by: ProcessID)] = [:]
+  /// The last credential of a lane that is right or removed: its state in the plan, when that was
+  /// answered, and by which process. None once somebody begins to change it.
+  var given: [Lane: (state: Int, at: Double, by: ProcessID)] = [:]
+  /// When a push was last refused by a fault of its service (5xx) that names no time, and how often the
+  /// parts of its notification had been claimed.
+  var failed: [PushKey: (at: Double, claims: Int64)] = [:]
   /// Since when nothing has been asked for and nothing is to be delivered, in seconds.
   var quietSince: Double?
   /// Push services that have called living handles dead.
@@ -228,24 +234,23 @@ struct Observations {
   }
 }
 
-extension SimulatedDatabase.State {
-  /// Those whom a notification is for, by the rule that docs/protocol/rest.md, section 5.9 says in a
-  /// sentence; the store's own code has no part in it.
+extension Life {
+  /// Those whom a notification is for, by its line of the plan: what the product has made of that has no
+  /// part in it.
   /// - Parameter rows: Others are left out; `nil` for all.
   func audience(
-    of record: NotificationRecord, among rows: [RegistrationRow]? = nil
+    of record: NotificationRecord, among rows: [RegistrationRow]? = nil,
+    in state: SimulatedDatabase.State
   ) -> [RegistrationRow] {
-    let query = record.audience
+    guard let line = Names.line(in: record.request.body).flatMap({ lines[$0] }),
+      [.send, .schedule].contains(line.act)
+    else { return [] }
+    let (platform, expression) = (Self.kinds[line[1]], Names.expression(line[2]))
     let isMember = { (row: RegistrationRow) in
-      guard row.hub == query.hub else { return false }
-      let isMeant =
-        switch query.kind {
-        case .native(let platform): row.isNative && row.draft.platform == platform
-        case .template: !row.isNative
-        }
-      guard isMeant, let expression = query.expression else { return isMeant }
-      return expression.matches(row.tagSet)
+      guard row.hub == record.hub else { return false }
+      let isMeant = platform.map { row.isNative && row.draft.platform == $0 } ?? !row.isNative
+      return isMeant && (expression.map { Names.matches($0, row.tags) } ?? true)
     }
-    return rows?.filter(isMember) ?? registrations.filter(isMember)
+    return rows?.filter(isMember) ?? state.registrations.filter(isMember)
   }
 }

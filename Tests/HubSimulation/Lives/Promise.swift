@@ -19,7 +19,7 @@ package enum Promise: String, CaseIterable, Sendable {
     case .cancelledIsSilent: "a cancelled schedule is never sent"
     case .abortedIsSilent: "an aborted notification is not sent any more"
     case .handlesStay: "no registration goes unless its handle was called dead, and few if all were"
-    case .fullWindow: "nobody is given up before the notification's time is over"
+    case .fullWindow: "nobody is given up before its time is over, and nothing is sent after it"
     case .bounded: "what is kept is bounded by what is under way"
     case .worked: "what is due has a node within a lease and 5 s, which goes on with it"
     case .schedulesOnTime: "a schedule is released when it is due, and not before"

@@ -73,7 +73,7 @@ extension Life {
           seen.handles[target.handle, default: []].insert(RegistrationID(index + 1))
         }
       } else {
-        for member in state.audience(of: row.record) {
+        for member in audience(of: row.record, in: state) {
           seen.audience[member.number] = .init(handle: member.handle, etag: member.etag)
           seen.handles[member.handle, default: []].insert(member.number)
         }
@@ -139,7 +139,7 @@ extension Life {
       guard let row = state.notifications[number: number], row.record.state != .scheduled,
         !row.record.request.isDirect
       else { continue }
-      for member in state.audience(of: row.record, among: written) {
+      for member in audience(of: row.record, among: written, in: state) {
         observations.notifications[number]?.handles[member.handle, default: []].insert(
           member.number)
       }

@@ -44,9 +44,12 @@ extension Life {
     }
     // Templates of several registrations of one handle may say the same, and a second native one may
     // have come since.
-    let holders = max(
-      known.reduce(0) { $0 + ($1.handles[push.handle]?.count ?? 0) },
-      database.state.registrations.count { $0.handle == push.handle && $0.isNative })
+    let holders =
+      known.count == 1 && isUnchanged(push.handle, since: known[0])
+      ? 1
+      : max(
+        known.reduce(0) { $0 + ($1.handles[push.handle]?.count ?? 0) },
+        database.state.registrations.count { $0.handle == push.handle && $0.isNative })
     let claims = observations.isDisturbed ? Int(known.reduce(0) { $0 + $1.claims }) : 1
     let most = max(1, holders) * (max(1, claims) + observations.unheard[place, default: 0])
     expect(
@@ -56,6 +59,44 @@ extension Life {
         + "\(claims) times, by \(holders) registrations, and \(observations.unheard[place] ?? 0) "
         + "answers were lost")
   }
+
+  /// Whether a notification has one push for a handle, however many registrations have it: a native one
+  /// of which none has changed since it was owed.
+  private func isUnchanged(_ handle: String, since seen: Observations.Notification) -> Bool {
+    // After a move to another server nobody knows who had shared a handle before.
+    guard seen.isNative, observations.movedAt < 0 else { return false }
+    if seen.isDirect { return true }
+    let members = seen.audience.filter { $0.value.handle == handle }
+    let state = database.state
+    return seen.handles[handle] == Set(members.keys)
+      && members.allSatisfy { registration, member in
+        state.registrations[number: registration].map {
+          $0.handle == handle && $0.etag == member.etag
+        } ?? false
+      }
+  }
+
+  /// Nothing goes out after a notification's time, but what a gateway has already.
+  func watchWindow(_ call: ServiceCall, _ place: ProcessID) {
+    guard let line = Names.line(in: call.body), let numbers = observations.numbers[line],
+      numbers.count == 1, let seen = observations.notifications[numbers[0]],
+      let since = seen.owedSince, !observations.lost.contains(line),
+      !observations.revived.contains(line)
+    else { return }
+    let end = since + Double(plan[.window])
+    // The time of a machine that slept, or of a clock that was set, is another.
+    guard steppedAt < 0, isItself(place, since: end), !wasSuspended,
+      observations.pace.slowUntil[place].map({ $0 < end - Self.reactionTime }) ?? true,
+      !had([.silence, .disconnect, .reset, .goAway, .withhold], call.service, since: end)
+    else { return }
+    expect(
+      .fullWindow, world.seconds <= end + Self.reactionTime,
+      "\(line) is sent to \(Names.short(Names.handle(call.handle, of: call.service))) "
+        + "\(Int(world.seconds - since)) s after its acceptance; its time is \(plan[.window]) s")
+  }
+
+  /// A machine has slept, whose steady clock stood still.
+  private var wasSuspended: Bool { plan.lines.contains { $0.act == .suspend } }
 
   /// A node that works on a notification of an erased user learns of that from its next checkpoint.
   private func isErased(_ seen: Observations.Notification) -> Bool {
@@ -72,7 +113,7 @@ extension Life {
     let state = database.state
     return known.contains { seen in
       guard let row = state.notifications[number: seen.number] else { return false }
-      return state.audience(of: row.record).contains { $0.handle == push.handle }
+      return audience(of: row.record, in: state).contains { $0.handle == push.handle }
     }
   }
 }

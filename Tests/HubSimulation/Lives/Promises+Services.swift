@@ -78,7 +78,7 @@ struct PaceRecords {
 extension Life {
   /// Time until a process, or another one that has to be told, heeds what a service has said, in
   /// seconds: what is under way ends, and nodes exchange their news every two.
-  private static let reactionTime = 5.0
+  static let reactionTime = 5.0
   /// The longest that a gateway waits for an answer, in seconds.
   private static let patience = 60.0
 
@@ -111,6 +111,9 @@ extension Life {
     watchPauses(call, place)
     watchRefusals(call, place)
     watchReplaced(call, place)
+    watchGiven(call, place)
+    watchWindow(call, place)
+    watchRetry(call, place)
     observations.answers.note(call, lanes(of: call))
     watchTrouble(call)
     watchHandles(call, place)
@@ -208,6 +211,35 @@ extension Life {
     return max(0, left - min(60, left / 4))
   }
 
+  /// The least pause after an answer that may pass (docs/protocol/push-services/README.md, section 3,
+  /// rule 1), in seconds.
+  private static let leastPause = 10.0
+
+  /// A push that its service has failed comes again no sooner than it should.
+  private func watchRetry(_ call: ServiceCall, _ place: ProcessID) {
+    guard !call.service.isForTokens, isAlone(call), let line = Names.line(in: call.body),
+      let seen = observations.numbers[line]?.first.flatMap({ observations.notifications[$0] }),
+      let since = seen.owedSince
+    else { return }
+    let key = Observations.PushKey(
+      line: line, handle: Names.handle(call.handle, of: call.service))
+    let now = world.seconds
+    // Another node knows nothing of it, and before the end of its time there is one more try.
+    if let failed = observations.failed[key], failed.claims == seen.claims,
+      isItself(place, since: failed.at), !observations.hasGoneBack,
+      failed.at + 3 * Self.leastPause < since + Double(plan[.window])
+    {
+      expect(
+        .pace, now >= failed.at + Self.leastPause - 0.5,
+        "\(line) comes to \(Names.short(key.handle)) again "
+          + "\(Texts.seconds(Int((now - failed.at) * 1_000))) s after \(call.service.rawValue) "
+          + "failed it")
+    }
+    observations.failed[key] =
+      call.isAnswered && call.status >= 500 && call.retryAfter == nil
+      ? (now + call.delay, seen.claims) : nil
+  }
+
   /// Whether a message is for one registration of its device only: each has a push of its own.
   private func isAlone(_ call: ServiceCall) -> Bool {
     guard let line = Names.line(in: call.body),
@@ -223,7 +255,7 @@ extension Life {
   private static let hangs: Set<Act> = [.silence, .disconnect, .reset, .goAway, .throttle, .fail]
 
   /// Whether a service had one of these faults since a moment, or a gateway may still hang for one.
-  private func had(_ faults: Set<Act>, _ service: SimulatedService, since moment: Double) -> Bool {
+  func had(_ faults: Set<Act>, _ service: SimulatedService, since moment: Double) -> Bool {
     plan.lines.contains { line in
       guard faults.contains(line.act) else { return false }
       let isOfService =
@@ -249,6 +281,24 @@ extension Life {
     expect(
       .credentialHolds, call.refusal != .wrong,
       "node \(place) sends with a credential that was replaced at \(moment(righted.at))")
+  }
+
+  /// What a message shows of its hub is the credential that its client has put last, whatever the service
+  /// says; after a removal nothing goes out.
+  private func watchGiven(_ call: ServiceCall, _ place: ProcessID) {
+    guard !call.service.isForTokens, !call.credential.isEmpty, !observations.hasGoneBack,
+      let line = Names.line(in: call.body), let hub = lines[line]?[0],
+      let given = observations.given[Lane(hub: hub, service: call.service)],
+      !observations.hasChanged(lanes(of: call), since: given.at + 0.001),
+      world.seconds > given.at + Self.reactionTime, isItself(place, since: given.at),
+      observations.pace.slowUntil[place].map({ $0 < given.at }) ?? true,
+      !had(Self.hangs.union([.withhold]), call.service, since: given.at)
+    else { return }
+    let right = Self.app(of: hub).name(given.state == 3 ? .second : .first, at: call.service)
+    expect(
+      .credentialHolds, given.state != 2 && call.credential == right,
+      "node \(place) sends to \(call.service.rawValue) with \(call.credential), and that was "
+        + "\(given.state == 2 ? "removed" : "replaced") at \(moment(given.at))")
   }
 
   /// A node has looked for a service at a host that has none, as a credential says that leads

@@ -40,6 +40,16 @@ package struct SimulatedApp: Sendable {
     "hub-\(max(1, kind.key))@\(project).iam.gserviceaccount.com"
   }
 
+  /// How a service calls one of its credentials (``ServiceCall/credential``).
+  func name(_ kind: Credential, at service: SimulatedService) -> String {
+    switch service {
+    case .apns: keyID(kind)
+    case .fcm, .fcmTokens: account(kind)
+    case .wns, .wnsTokens: packageSID
+    case .webPush: subscriptionKey(kind)
+    }
+  }
+
   /// - Parameter platform: One that has a simulated service.
   package func credential(
     _ platform: PushPlatform, _ kind: Credential = .first, modifiedAt: Date
