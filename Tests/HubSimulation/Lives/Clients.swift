@@ -322,7 +322,9 @@ extension Life {
       send.answeredAt = world.seconds
     }
     ledger.sends[what.id] = send
+    // To a node that does not know yet that the time was set back, a key of today has expired.
     if hasKey, !mayBeErased(what.id, since: send.since), !observations.hasSkippedDays,
+      areClocksKnown,
       !observations.deletions.mayBeDone(hub, since: send.since)
     {
       expect(

@@ -23,7 +23,7 @@ extension Life {
 
 /// Living handles of slandered services that are gone, or might be, by lane.
 struct Slandered {
-  fileprivate var gone: [Lane: Int] = [:]
+  fileprivate var gone: [Lane: Set<String>] = [:]
 }
 
 /// The answers that one process has received about the handles of a lane.
@@ -58,7 +58,8 @@ extension Life {
     guard let index = Names.index(ofHandle: handle) else { return false }
     let service = LifeServices.service(Names.platform(ofHandle: index))
     guard observations.slandered.contains(service) else { return false }
-    slandered.gone[Lane(hub: hub, service: service), default: 0] += isThere ? 0 : 1
+    // An installation and registrations may have the same.
+    if !isThere { slandered.gone[Lane(hub: hub, service: service), default: []].insert(handle) }
     return true
   }
 
@@ -67,8 +68,8 @@ extension Life {
       let words = observations.handleWords[lane] ?? [:]
       let most = words.reduce(0) { $0 + mostGone($1.value, at: $1.key, lane) }
       expect(
-        .handlesStay, gone <= most,
-        "\(gone) living handles of hub \(lane.hub) at \(lane.service.rawValue) are gone, and the guard "
+        .handlesStay, gone.count <= most,
+        "\(gone.count) living handles of hub \(lane.hub) at \(lane.service.rawValue) are gone, and the guard "
           + "lets \(most) go")
     }
   }

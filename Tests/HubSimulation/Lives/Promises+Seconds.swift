@@ -109,12 +109,14 @@ extension Life {
     }
   }
 
+  /// Whether all nodes know of steps of the database's clock: they learn of one from two heartbeats.
+  var areClocksKnown: Bool {
+    steppedAt < 0
+      || world.seconds - steppedAt > 40 && processes.allSatisfy({ isAble($0, for: 10) })
+  }
+
   func released(_ line: Int, _ due: Date) {
-    // Nodes learn of a step from two heartbeats.
-    guard
-      steppedAt < 0
-        || world.seconds - steppedAt > 40 && processes.allSatisfy({ isAble($0, for: 10) })
-    else { return }
+    guard areClocksKnown else { return }
     let early = due.timeIntervalSince(databaseClock.date)
     expect(.schedulesOnTime, early <= 1, "\(line) is sent \(Int(early)) s before it is due")
   }

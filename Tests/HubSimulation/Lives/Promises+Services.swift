@@ -283,7 +283,7 @@ extension Life {
       "node \(place) sends with a credential that was replaced at \(moment(righted.at))")
   }
 
-  /// What a message shows of its hub is the credential that its client has put last, whatever the service
+  /// The credential that a message shows is the one that its hub's client has put last, whatever the service
   /// says; after a removal nothing goes out.
   private func watchGiven(_ call: ServiceCall, _ place: ProcessID) {
     guard !call.service.isForTokens, !call.credential.isEmpty, !observations.hasGoneBack,

@@ -40,7 +40,7 @@ package struct SimulatedApp: Sendable {
     "hub-\(max(1, kind.key))@\(project).iam.gserviceaccount.com"
   }
 
-  /// How a service calls one of its credentials (``ServiceCall/credential``).
+  /// The name that a service has for one of its credentials (``ServiceCall/credential``).
   func name(_ kind: Credential, at service: SimulatedService) -> String {
     switch service {
     case .apns: keyID(kind)
