@@ -16,6 +16,9 @@ struct Observations {
     let isDirect: Bool
     /// Since when its delivery is owed, in seconds; `nil` before a schedule is released.
     var owedSince: Double?
+    /// Since when its window runs: as ``owedSince``, or since its first claim when the node that
+    /// accepted it did not know the time that all nodes share.
+    var datedSince: Double?
     /// Those it is for: the handle and the version of each registration when it was owed.
     var audience: [RegistrationID: Member] = [:]
     /// All handles that its targets have had since, and who had them.

@@ -79,6 +79,9 @@ extension Life {
         }
       }
     }
+    let isDated =
+      !row.parts.isEmpty && row.record.steadyRelease != NotificationRecord.unknownRelease
+    seen.datedSince = isDated ? seen.datedSince ?? world.seconds : nil
     var abandoned = 0
     for part in row.parts {
       let last = seen.epochs[part.part] ?? 0

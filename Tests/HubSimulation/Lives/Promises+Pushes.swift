@@ -80,7 +80,7 @@ extension Life {
   func watchWindow(_ call: ServiceCall, _ place: ProcessID) {
     guard let line = Names.line(in: call.body), let numbers = observations.numbers[line],
       numbers.count == 1, let seen = observations.notifications[numbers[0]],
-      let since = seen.owedSince, !observations.lost.contains(line),
+      let since = seen.datedSince, !observations.lost.contains(line),
       !observations.revived.contains(line)
     else { return }
     let end = since + Double(plan[.window])
@@ -92,7 +92,7 @@ extension Life {
     expect(
       .fullWindow, world.seconds <= end + Self.reactionTime,
       "\(line) is sent to \(Names.short(Names.handle(call.handle, of: call.service))) "
-        + "\(Int(world.seconds - since)) s after its acceptance; its time is \(plan[.window]) s")
+        + "\(Int(world.seconds - since)) s after its time began, which is \(plan[.window]) s")
   }
 
   /// A machine has slept, whose steady clock stood still.

@@ -204,7 +204,7 @@ extension Life {
   /// that would be longer.
   private func lastTry(_ call: ServiceCall, at moment: Double) -> Double {
     let since = Names.line(in: call.body).flatMap { observations.numbers[$0] }?
-      .compactMap { observations.notifications[$0]?.owedSince }.min()
+      .compactMap { observations.notifications[$0]?.datedSince }.min()
     // Less than drift and the way to the service take.
     guard let since else { return .infinity }
     let left = since + Double(plan[.window]) - moment - 1
@@ -219,7 +219,7 @@ extension Life {
   private func watchRetry(_ call: ServiceCall, _ place: ProcessID) {
     guard !call.service.isForTokens, isAlone(call), let line = Names.line(in: call.body),
       let seen = observations.numbers[line]?.first.flatMap({ observations.notifications[$0] }),
-      let since = seen.owedSince
+      let since = seen.datedSince
     else { return }
     let key = Observations.PushKey(
       line: line, handle: Names.handle(call.handle, of: call.service))
