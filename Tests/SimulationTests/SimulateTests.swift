@@ -77,15 +77,17 @@ struct SimulateTests {
       (["--seed", "1", "--seed", "2"], "--seed is there twice"),
       (["--seed", "one"], "--seed needs a number from 0 to 9223372036854775807, not 'one'"),
       (["--nodes", "6"], "--nodes needs a number from 1 to 5, not '6'"),
-      (["--minutes", "0"], "--minutes needs a number above 0, up to 100000, not '0'"),
+      (["--minutes", "0"], "--minutes needs a number from 0.001 to 100000, not '0'"),
       (["--only", "kill,send"], "there is no fault 'send': they are kill,"),
       (["--only", "kill,,pause"], "there is no fault ''"),
       (
         ["--plan", "/nowhere.plan"],
         "--plan: '/nowhere.plan' cannot be read: No such file or directory"
       ),
-      (["--plan", "/dev"], "--plan: '/dev' cannot be read: Is a directory"),
+      (["--plan", "/dev"], "--plan: '/dev' cannot be read: it is no file"),
+      (["--plan", "/dev/zero"], "--plan: '/dev/zero' cannot be read: it is no file"),
       (["--tell", "--lives", "2"], "--tell is about one life"),
+      (["--tell", "--first"], "--tell and --first exclude each other"),
       (["--contract", "--lives", "2"], "--contract and --lives exclude each other"),
       (["--seed", "99999999999999999999"], "--seed needs a number from 0 to 9223372036854775807"),
       (["--wanted", "luck"], "there is no promise 'luck'"),
@@ -176,9 +178,11 @@ struct SimulateTests {
     }
     #expect(run.code == 64)
     #expect(run.errors.contains("line 4: held is at least page, which is 5"), "\(run.errors)")
-    let endless = try await simulate("--plan", "/dev/zero")
-    #expect(endless.code == 64)
-    #expect(endless.errors.contains("it has more than 4 MB, and is no plan"), "\(endless.errors)")
+    let large = try await withPlan(String(repeating: " ", count: 5_000_000)) {
+      try await simulate("--plan", $0)
+    }
+    #expect(large.code == 64)
+    #expect(large.errors.contains("it has more than 4 MB, and is no plan"), "\(large.errors)")
   }
 
   @Test("does not play a plan with other words about which life it is, or two lines of one number")

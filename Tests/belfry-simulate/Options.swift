@@ -88,8 +88,8 @@ struct Options {
         planWords += [word, "\(nodes)"]
       case "--minutes":
         let text = try Self.value(of: word, &words)
-        guard let value = Double(text), value > 0, value <= 100_000 else {
-          throw Fault(description: "--minutes needs a number above 0, up to 100000, not '\(text)'")
+        guard let value = Double(text), (0.001...100_000).contains(value) else {
+          throw Fault(description: "--minutes needs a number from 0.001 to 100000, not '\(text)'")
         }
         minutes = value
       case "--short":
@@ -132,8 +132,8 @@ struct Options {
       "--seed", "--lives", "--minutes", "--nodes", "--only", "--short", "--first", "--wanted",
     ]
     let excluded = [
-      "--contract": ofMany + ["--plan", "--tell", "--shrink"], "--plan": ofMany,
-      "--shrink": ["--tell"],
+      "--contract": ofMany + ["--plan", "--tell", "--shrink"], "--plan": ofMany + ["--jobs"],
+      "--shrink": ["--tell"], "--tell": ["--first", "--jobs", "--keep"],
     ]
     for word in excluded.keys.sorted() where given.contains(word) {
       if let other = given.first(where: { excluded[word]?.contains($0) ?? false }) {
@@ -199,6 +199,10 @@ struct Options {
       Fault(description: "--plan: '\(path)' cannot be read: \(reason)", isOfFile: true)
     }
     func systemReason() -> String { String(cString: strerror(errno)) }
+    var status = stat()
+    guard stat(path, &status) == 0 else { throw unreadable(systemReason()) }
+    // Opening a pipe would wait for its writer.
+    guard status.st_mode & S_IFMT == S_IFREG else { throw unreadable("it is no file") }
     guard let file = fopen(path, "r") else { throw unreadable(systemReason()) }
     defer { fclose(file) }
     var bytes: [UInt8] = []
@@ -211,7 +215,6 @@ struct Options {
         throw unreadable("it has more than \(mostBytes / 1_000_000) MB, and is no plan")
       }
     }
-    // A directory can be opened, and not read.
     guard ferror(file) == 0 else { throw unreadable(systemReason()) }
     guard let text = String(bytes: bytes, encoding: .utf8) else {
       throw unreadable("it is not text in UTF-8")

@@ -33,6 +33,9 @@ struct Observations {
     var gaveUpAt = 0.0
   }
 
+  /// The handle of a registration that was called dead or replaced, when, and to which process.
+  typealias Condemned = (member: Member, at: Double, by: ProcessID)
+
   /// The changes of a lane's credential.
   struct Changes {
     fileprivate(set) var underWay = 0
@@ -118,6 +121,8 @@ struct Observations {
   var stepped: Set<Int> = []
   /// Processes that have begun when the database's time of day was wrong, and know no other.
   var hadWrongDatabase: Set<ProcessID> = []
+  /// Registrations whose handle a trusted answer has called dead or replaced.
+  var condemned: [RegistrationID: Condemned] = [:]
   /// The changes of credentials, by the lanes that use them. A hub that comes or goes changes all of its.
   private var credentials: [Lane: Changes] = [:]
   var pace = PaceRecords()

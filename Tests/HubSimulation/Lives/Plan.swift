@@ -89,7 +89,7 @@ package struct Plan: Equatable, Sendable {
       case .order: 0...World.Order.allCases.count - 1
       case .outcomes, .synchronous: 0...1
       case .drift: 0...100_000
-      case .latency: 1...100_000
+      case .latency: 1...10_000
       case .platforms: 2...4
       }
     }

@@ -2,7 +2,7 @@
 /// checks.
 package enum Promise: String, CaseIterable, Sendable {
   case durable, oneOutcome, authorisedPush, onePushID, noRepeats, oneOwner, oneNotification
-  case cancelledIsSilent, abortedIsSilent, handlesStay, fullWindow, bounded
+  case cancelledIsSilent, abortedIsSilent, handlesStay, handlesGo, fullWindow, bounded
   case worked, schedulesOnTime, takenOver, healthTells, answered
   case credentialHolds, pace
   case ends, reached, counted, erased, ownClock, finite
@@ -19,6 +19,7 @@ package enum Promise: String, CaseIterable, Sendable {
     case .cancelledIsSilent: "a cancelled schedule is never sent"
     case .abortedIsSilent: "an aborted notification is not sent any more"
     case .handlesStay: "no registration goes unless its handle was called dead, and few if all were"
+    case .handlesGo: "a handle that a trusted answer called dead, or replaced, gets nothing more"
     case .fullWindow: "nobody is given up before its time is over, and nothing is sent after it"
     case .bounded: "what is kept is bounded by what is under way"
     case .worked: "what is due has a node within a lease and 5 s, which goes on with it"

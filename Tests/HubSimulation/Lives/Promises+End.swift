@@ -10,6 +10,7 @@ extension Life {
     look(at: state)
     judgeSends(state)
     judgeDevices(state)
+    judgeCondemned(state)
     judgeRest(state)
   }
 

@@ -1,3 +1,4 @@
+import Foundation
 import HubCore
 
 /// A hub's way to one service.
@@ -30,6 +31,8 @@ struct Slandered {
 struct HandleWords {
   fileprivate var alive = 0
   fileprivate var dead = 0
+  /// When the first push to a handle was taken, in seconds.
+  fileprivate var trustedAt: Double?
   fileprivate var isOfWhole: Bool { Double(dead) > 0.3 * Double(alive + dead) }
 }
 
@@ -48,7 +51,82 @@ extension Life {
       send.act == .send || send.act == .schedule
     else { return }
     let lane = Lane(hub: send[0], service: call.service)
-    observations.handleWords[lane, default: [:]][place, default: HandleWords()].note(call.isDead)
+    observations.handleWords[lane, default: [:]][place, default: HandleWords()].note(call.isDead, at: world.seconds)
+  }
+
+  /// Time in which an answer about a handle is written, in seconds.
+  private static let writingTime = 5.0
+
+  /// A registration whose handle is dead, or has been replaced, is sent nothing later. The answers that
+  /// count are those that a guard must trust, at a node that nothing keeps from writing them.
+  func watchCondemned(_ call: ServiceCall, _ place: ProcessID) {
+    guard steppedAt < 0, call.isAnswered, !call.service.isForTokens,
+      let line = Names.line(in: call.body), let send = lines[line],
+      send.act == .send || send.act == .schedule, observations.numbers[line]?.count == 1,
+      let seen = observations.numbers[line]?.first.flatMap({ observations.notifications[$0] })
+    else { return }
+    let handle = Names.handle(call.handle, of: call.service)
+    let members = database.state.registrations.filter {
+      $0.hub == seen.hub && $0.handle == handle && seen.audience[$0.number]?.etag == $0.etag
+    }
+    for row in members {
+      guard let known = observations.condemned[row.number],
+        known.member == .init(handle: handle, etag: row.etag), isWritten(known)
+      else { continue }
+      expect(
+        .handlesGo, (seen.owedSince ?? 0) <= known.at + Self.writingTime,
+        "\(line) goes to \(Names.short(handle)), which has been dead or replaced since "
+          + moment(known.at))
+    }
+    // Of several with the handle, the one that the push was for goes.
+    guard members.count == 1, isCondemned(handle, by: call, at: place, of: send[0]),
+      observations.condemned[members[0].number]?.member.etag != members[0].etag
+    else { return }
+    observations.condemned[members[0].number] = (
+      .init(handle: handle, etag: members[0].etag), world.seconds, place
+    )
+  }
+
+  private func isCondemned(
+    _ handle: String, by call: ServiceCall, at place: ProcessID, of hub: Int
+  ) -> Bool {
+    let lane = Lane(hub: hub, service: call.service)
+    let words = observations.handleWords[lane] ?? [:]
+    guard call.isDead || call.isTaken, !observations.slandered.contains(call.service),
+      !observations.hasChanged([lane], since: 0),
+      let trustedAt = words[place]?.trustedAt, trustedAt + Self.writingTime < world.seconds,
+      words.values.reduce(0, { $0 + $1.dead }) < Self.freeHandles
+    else { return false }
+    guard let index = Names.index(ofHandle: handle) else { return false }
+    guard call.isDead else { return ledger.replacements[index] != nil }
+    // It was not confirmed since.
+    guard let died = plan.lines.first(where: { $0.act == .die && $0[1] == index }) else {
+      return false
+    }
+    let last = World.start.addingTimeInterval(Self.time(of: died) - 2)
+    return database.state.registrations.allSatisfy { $0.handle != handle || $0.confirmedAt < last }
+  }
+
+  /// Nothing has kept the node that heard it from writing it at once. A page whose other pushes wait is
+  /// not written yet.
+  private func isWritten(_ known: Observations.Condemned) -> Bool {
+    let waits: Set<Act> = [
+      .silence, .disconnect, .reset, .goAway, .throttle, .fail, .withhold, .forbid,
+    ]
+    return !observations.hasGoneBack && isItself(known.by, since: known.at)
+      && !pushServices.contains { had(waits, $0, since: known.at) }
+  }
+
+  func judgeCondemned(_ state: SimulatedDatabase.State) {
+    guard steppedAt < 0 else { return }
+    for (registration, known) in observations.condemned.sorted(by: { $0.key < $1.key })
+    where known.at + Self.writingTime < world.seconds && isWritten(known) {
+      let row = state.registrations[number: registration]
+      expect(
+        .handlesGo, row?.handle != known.member.handle || row?.etag != known.member.etag,
+        "registration \(registration) still has \(Names.short(known.member.handle)), which has been "
+          + "dead or replaced since \(moment(known.at))")
+    }
   }
 
   /// - Returns: Whether the service of a living handle was one that called it dead.
@@ -94,7 +172,8 @@ extension Life {
 }
 
 extension HandleWords {
-  fileprivate mutating func note(_ isDead: Bool) {
+  fileprivate mutating func note(_ isDead: Bool, at seconds: Double) {
+    if !isDead { trustedAt = trustedAt ?? seconds }
     if isDead { dead += 1 } else { alive += 1 }
   }
 }

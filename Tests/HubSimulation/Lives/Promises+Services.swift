@@ -117,6 +117,7 @@ extension Life {
     observations.answers.note(call, lanes(of: call))
     watchTrouble(call)
     watchHandles(call, place)
+    watchCondemned(call, place)
     if !call.isAnswered {
       observations.pace.unheard[place] = world.seconds
       // It may have been acted on, as may what else was under way on its connection.
