@@ -102,8 +102,7 @@ package struct HubAPI: HTTPHandler {
         head.method, head.target, servesHead: false), !route.rights.isEmpty
     else { return .passed(sender: nil) }
     do {
-      let signer = try service.signer(
-        ofHeader: head.headers["Authorization"], hub: parameters["hub"] ?? "")
+      let signer = try service.signer(of: tokenCall(head), hub: parameters["hub"] ?? "")
       return .passed(sender: signer)
     } catch {
       let replies = replies(to: head)

@@ -27,6 +27,12 @@ package enum Base64 {
     return decode(digits, values: anyValues)
   }
 
+  /// Decodes digits of the standard alphabet, without padding.
+  /// - Returns: `nil` for any other byte, a wrong length, or non-zero trailing bits.
+  package static func decode(digits: some Collection<UInt8>) -> [UInt8]? {
+    decode(digits, values: standardValues)
+  }
+
   fileprivate static let standard = Array(
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
   fileprivate static let urlSafe = Array(

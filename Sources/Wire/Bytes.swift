@@ -19,6 +19,28 @@ extension UInt8 {
   }
 }
 
+extension UInt8 {
+  /// The small letter of `A`–`Z`; other bytes are unchanged.
+  @inlinable package var foldedCapital: UInt8 { self &- 0x41 < 26 ? self | 0x20 : self }
+}
+
+extension Collection<UInt8> {
+  /// Whether the bytes are equal but for the case of ASCII letters.
+  @inlinable package func isEqualIgnoringCase(_ other: some Collection<UInt8>) -> Bool {
+    count == other.count && zip(self, other).allSatisfy { $0.foldedCapital == $1.foldedCapital }
+  }
+}
+
+extension BidirectionalCollection<UInt8> {
+  /// The bytes without leading and trailing blanks, tabs and line ends.
+  package var trimmingBlanks: SubSequence {
+    func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
+    let head = drop(while: isBlank)
+    guard let end = head.lastIndex(where: { !isBlank($0) }) else { return head[endIndex...] }
+    return head[...end]
+  }
+}
+
 extension String {
   /// Whether this can be a method or the name of a header field.
   package var isHTTPToken: Bool { !isEmpty && utf8.allSatisfy(\.isTokenByte) }
@@ -55,11 +77,7 @@ extension String {
 extension StringProtocol where UTF8View: BidirectionalCollection {
   /// The text without leading and trailing blanks, tabs and line ends.
   package var trimmingBlanks: String {
-    func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
-    guard let first = utf8.first, let last = utf8.last, isBlank(first) || isBlank(last)
-    else { return String(self) }
-    let head = utf8.drop(while: isBlank)
-    guard let end = head.lastIndex(where: { !isBlank($0) }) else { return "" }
-    return String(decoding: head[...end], as: UTF8.self)
+    let trimmed = utf8.trimmingBlanks
+    return trimmed.count == utf8.count ? String(self) : String(decoding: trimmed, as: UTF8.self)
   }
 }

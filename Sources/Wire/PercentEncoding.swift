@@ -57,6 +57,25 @@ package enum PercentEncoding {
       ?? Array(bytes).withUnsafeBufferPointer { decode($0, plusIsBlank: plusIsBlank) }
   }
 
+  /// The bytes with every `%XX` decoded once; a `%` without two digits after it is kept.
+  package static func decodeLeniently(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
+    var out: [UInt8] = []
+    out.reserveCapacity(bytes.count)
+    var index = bytes.startIndex
+    while index < bytes.endIndex {
+      if bytes[index] == UInt8(ascii: "%"), index + 2 < bytes.endIndex,
+        let high = Hex.value(bytes[index + 1]), let low = Hex.value(bytes[index + 2])
+      {
+        out.append(high << 4 | low)
+        index += 3
+      } else {
+        out.append(bytes[index])
+        index += 1
+      }
+    }
+    return out
+  }
+
   private static func decode(_ bytes: UnsafeBufferPointer<UInt8>, plusIsBlank: Bool) -> String? {
     let plus = UInt8(ascii: "+")
     let percent = UInt8(ascii: "%")
@@ -95,21 +114,6 @@ extension String {
   /// are not UTF-8 become the replacement character.
   package var percentDecoded: String {
     guard utf8.contains(UInt8(ascii: "%")) else { return self }
-    let bytes = Array(utf8)
-    var out: [UInt8] = []
-    out.reserveCapacity(bytes.count)
-    var index = 0
-    while index < bytes.count {
-      if bytes[index] == UInt8(ascii: "%"), index + 2 < bytes.count,
-        let high = Hex.value(bytes[index + 1]), let low = Hex.value(bytes[index + 2])
-      {
-        out.append(high << 4 | low)
-        index += 3
-      } else {
-        out.append(bytes[index])
-        index += 1
-      }
-    }
-    return String(decoding: out, as: UTF8.self)
+    return String(decoding: PercentEncoding.decodeLeniently(Array(utf8)[...]), as: UTF8.self)
   }
 }

@@ -129,6 +129,32 @@ struct SharedAccessSignatureTests {
     }
   }
 
+  @Test("a signature has one spelling: bits that no byte has are zero")
+  func trailingBits() throws {
+    let token = Self.vectors[2].token
+    let changed = token.replacingOccurrences(of: "JIY%3D", with: "JIZ%3D")
+    #expect(changed != token)
+    #expect(!(try SharedAccessSignature(parsing: changed).isSigned(with: Self.k1)))
+  }
+
+  @Test(
+    "codes are those of RFC 4231, with a key that is longer than a block, too",
+    arguments: [
+      (
+        [UInt8](repeating: 0x0B, count: 20), "Hi There",
+        "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"
+      ),
+      (
+        [UInt8](repeating: 0xAA, count: 131),
+        "Test Using Larger Than Block-Size Key - Hash Key First",
+        "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"
+      ),
+    ])
+  func codes(key: [UInt8], message: String, code: String) {
+    let (head, tail) = (Array(message.utf8.prefix(5)), Array(message.utf8.dropFirst(5)))
+    #expect(Hex.encode(SigningKey(key).code(of: head[...], tail[...]).bytes) == code)
+  }
+
   @Test(
     "a changed resource, expiry or signature no longer verifies",
     arguments: [

@@ -1,5 +1,6 @@
 import HTTP2
 import Synchronization
+import Wire
 
 /// One HTTP/2 request with its reply: a stream of a connection.
 ///
@@ -73,7 +74,7 @@ final class StreamExchange: RequestOwner, @unchecked Sendable {  // `head`: the 
       if length > limits.maxBodyBytes { return .contentTooLarge }
     }
     expectsContinue =
-      head.headers.bytes("Expect").map { ASCII.equalIgnoringCase($0, "100-continue".utf8) } ?? false
+      head.headers.bytes("Expect").map { $0.isEqualIgnoringCase("100-continue".utf8) } ?? false
     return nil
   }
 
@@ -233,12 +234,12 @@ extension Engine {
     if !headers.contains("Date") { fields.append("date", date.now) }
     headers.withFields { name, value, nameSize, valueSize in
       let name = UnsafeRawBufferPointer(start: name, count: nameSize)
-      guard !Self.connectionFields.contains(where: { ASCII.equalIgnoringCase(name, $0.utf8) })
+      guard !Self.connectionFields.contains(where: { name.isEqualIgnoringCase($0.utf8) })
       else {
         return
       }
       fields.append(
-        name: name.map(ASCII.lowercase),
+        name: name.map(\.foldedCapital),
         value: UnsafeRawBufferPointer(start: value, count: valueSize))
     }
     return fields

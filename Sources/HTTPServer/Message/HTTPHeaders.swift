@@ -101,7 +101,7 @@ package struct HTTPHeaders: Sendable {
     guard field.value - 1 - field.name == name.count else { return false }
     var index = field.name
     for byte in name {
-      if ASCII.lowercase(storage[index]) != ASCII.lowercase(byte) { return false }
+      if storage[index].foldedCapital != byte.foldedCapital { return false }
       index += 1
     }
     return true
@@ -151,14 +151,14 @@ extension HTTPHeaders {
         let value = UnsafeBufferPointer(rebasing: bytes[field.value..<field.end])
         guard !name.isEmpty, name.allSatisfy(\.isTokenByte) else { return false }
         switch name.count {
-        case 4 where ASCII.equalIgnoringCase(name, "host".utf8):
+        case 4 where name.isEqualIgnoringCase("host".utf8):
           hosts += 1
-        case 14 where ASCII.equalIgnoringCase(name, "content-length".utf8):
+        case 14 where name.isEqualIgnoringCase("content-length".utf8):
           lengths += 1
           guard !value.isEmpty, value.allSatisfy(\.isDigit) else { return false }
-        case 17 where ASCII.equalIgnoringCase(name, "transfer-encoding".utf8):
+        case 17 where name.isEqualIgnoringCase("transfer-encoding".utf8):
           codings += 1
-          guard ASCII.equalIgnoringCase(value, "chunked".utf8) else { return false }
+          guard value.isEqualIgnoringCase("chunked".utf8) else { return false }
         default: break
         }
       }

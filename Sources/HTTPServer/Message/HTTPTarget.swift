@@ -6,7 +6,7 @@ import Wire
 /// `%2F` inside a segment is not a separator. An absolute-form target (RFC 9112, section 3.2.2)
 /// loses its scheme and authority.
 package struct HTTPTarget: Sendable, CustomStringConvertible, ExpressibleByStringLiteral {
-  private let bytes: [UInt8]
+  private let received: [UInt8]
   private let pathStart: Int
   private let pathEnd: Int
 
@@ -15,20 +15,23 @@ package struct HTTPTarget: Sendable, CustomStringConvertible, ExpressibleByStrin
   package init(stringLiteral target: String) { self.init(target) }
 
   package init(bytes: [UInt8]) {
-    self.bytes = bytes
+    received = bytes
     pathStart = Self.pathStart(bytes)
     pathEnd = bytes[pathStart...].firstIndex(of: ASCII.questionMark) ?? bytes.count
   }
 
+  /// Path and query as received.
+  package var bytes: ArraySlice<UInt8> { received[pathStart...] }
+
   /// Path and query as received, for messages and `Location` headers.
-  package var description: String { String(decoding: bytes[pathStart...], as: UTF8.self) }
+  package var description: String { String(decoding: bytes, as: UTF8.self) }
 
   /// The path as received, still encoded, with its leading slash.
-  package var rawPath: ArraySlice<UInt8> { bytes[pathStart..<pathEnd] }
+  package var rawPath: ArraySlice<UInt8> { received[pathStart..<pathEnd] }
 
   /// The query as received, still encoded, without its question mark; `nil` if there is none.
   package var rawQuery: ArraySlice<UInt8>? {
-    pathEnd < bytes.count ? bytes[(pathEnd + 1)...] : nil
+    pathEnd < received.count ? received[(pathEnd + 1)...] : nil
   }
 
   /// The path's segments. A trailing slash adds no segment, so `/` and the empty path have none.
@@ -81,7 +84,7 @@ package struct HTTPTarget: Sendable, CustomStringConvertible, ExpressibleByStrin
   private static func pathStart(_ bytes: [UInt8]) -> Int {
     guard let first = bytes.first, first != ASCII.slash,
       let scheme = ["http://", "https://"].first(where: {
-        ASCII.equalIgnoringCase(bytes.prefix($0.utf8.count), $0.utf8)
+        bytes.prefix($0.utf8.count).isEqualIgnoringCase($0.utf8)
       })
     else { return 0 }
     let authority = bytes[scheme.utf8.count...]
@@ -130,8 +133,8 @@ package struct HTTPQueryItem: Sendable {
   /// Whether the item has this (decoded) name, regardless of letter case.
   package func isNamed(_ name: String) -> Bool {
     if rawName.contains(ASCII.percent) {
-      return self.name.map { ASCII.equalIgnoringCase($0.utf8, name.utf8) } ?? false
+      return self.name.map { $0.utf8.isEqualIgnoringCase(name.utf8) } ?? false
     }
-    return ASCII.equalIgnoringCase(rawName, name.utf8)
+    return rawName.isEqualIgnoringCase(name.utf8)
   }
 }

@@ -1,3 +1,5 @@
+import Wire
+
 /// A handler based on a route table: 404 for unknown paths, 405 with `Allow` for unknown methods.
 package struct HTTPRouter: HTTPHandler {
   /// A function that handles a request whose path matches a pattern.
@@ -188,9 +190,9 @@ extension HTTPPathSegment {
   /// case.
   fileprivate func isWord(_ word: [UInt8]) -> Bool {
     if raw.contains(ASCII.percent) {
-      return decoded.map { ASCII.equalIgnoringCase($0.utf8, word) } ?? false
+      return decoded.map { $0.utf8.isEqualIgnoringCase(word) } ?? false
     }
-    return ASCII.equalIgnoringCase(raw, word)
+    return raw.isEqualIgnoringCase(word)
   }
 }
 

@@ -96,25 +96,31 @@ package final class HubSnapshot: Sendable {
     /// In the order of their creation.
     package let policies: [AccessPolicy]
     package let credentials: [PushPlatform: PushCredential]
+    /// Those who may sign tokens for it: its policies, then the namespace's.
+    let signers: [PolicySigner]
   }
 
   /// ``HubDirectoryStore/directoryVersion()``.
   package let version: Int
   /// The namespace's policies in the order of their creation; they apply to every hub.
   package let namespacePolicies: [AccessPolicy]
+  let namespaceSigners: [PolicySigner]
   private let byName: [String: Entry]
   private let byID: [Hub.ID: Entry]
 
   init(version: Int, store: any HubDirectoryStore) async throws {
     self.version = version
     namespacePolicies = try await store.accessPolicies(hub: nil)
+    namespaceSigners = namespacePolicies.map { PolicySigner($0, isOfNamespace: true) }
     var byName: [String: Entry] = [:]
     var byID: [Hub.ID: Entry] = [:]
     for hub in try await store.hubs() {
       let credentials = try await store.credentials(hub: hub.id)
+      let policies = try await store.accessPolicies(hub: hub.id)
       let entry = Entry(
-        hub: hub, policies: try await store.accessPolicies(hub: hub.id),
-        credentials: Dictionary(credentials.map { ($0.platform, $0) }) { $1 })
+        hub: hub, policies: policies,
+        credentials: Dictionary(credentials.map { ($0.platform, $0) }) { $1 },
+        signers: policies.map { PolicySigner($0, isOfNamespace: false) } + namespaceSigners)
       byName[hub.name.lowercased()] = entry
       byID[hub.id] = entry
     }
@@ -127,4 +133,19 @@ package final class HubSnapshot: Sendable {
   package func hub(_ id: Hub.ID) -> Entry? { byID[id] }
   /// In the order of their creation.
   package var hubs: [Entry] { byID.values.sorted { $0.hub.id < $1.hub.id } }
+}
+
+/// A policy with its keys, ready to check signatures.
+struct PolicySigner: Sendable {
+  let policy: AccessPolicy
+  let isOfNamespace: Bool
+  private let keys: [SigningKey]
+
+  init(_ policy: AccessPolicy, isOfNamespace: Bool) {
+    self.policy = policy
+    self.isOfNamespace = isOfNamespace
+    keys = [policy.primaryKey, policy.secondaryKey].map { SigningKey($0.utf8) }
+  }
+
+  func hasSigned(_ token: SharedAccessSignature) -> Bool { keys.contains(where: token.isSigned) }
 }

@@ -10,35 +10,26 @@ extension HubService {
   /// leaked one.
   ///
   /// - Parameters:
-  ///   - header: The value of `Authorization`; `nil` when there is none.
   ///   - hub: The hub's name, decoded from the path.
-  ///   - host: The value of `Host`.
-  ///   - path: The whole path as received, with or without query.
-  ///   - publicNames: Further names under which clients may know this server.
   ///   - right: The right that the operation needs. Manage includes the others.
   /// - Throws: 401 for an invalid token; 404 for a missing hub, but only if the token is valid for
   ///   the namespace; 403 without a body for a missing right, with one for a disabled hub.
   package func authorize(
-    header: String?, hub name: String, host: String?, path: String, publicNames: [String] = [],
-    requiring right: AccessRights
+    _ call: TokenCall, hub name: String, requiring right: AccessRights
   ) async throws(HubFailure) -> Hub {
-    let admission = try await admit(
-      header: header, hub: name, host: host, path: path, publicNames: publicNames)
+    let admission = try await admit(call, hub: name)
     try admission.require(right)
     return admission.hub
   }
 
-  /// The first half of ``authorize(header:hub:host:path:publicNames:requiring:)``: authenticates
-  /// the caller. ``Admission/require(_:)`` then checks the right.
+  /// The first half of ``authorize(_:hub:requiring:)``: authenticates the caller. ``Admission/require(_:)`` then checks the right.
   ///
   /// - Parameter start: The time when a reply began that is still in progress: it may outlast its
   ///   token, but not the token's key. `nil` is now.
   package func admit(
-    header: String?, hub name: String, host: String?, path: String, publicNames: [String] = [],
-    since start: Date? = nil
+    _ call: TokenCall, hub name: String, since start: Date? = nil
   ) async throws(HubFailure) -> Admission {
-    let call = TokenCall(header: header, hub: name, host: host, path: path, time: start)
-    let proof = try await proof(of: call, publicNames: publicNames)
+    let proof = try await proof(of: call, hub: name, at: start)
     guard let hub = proof.entry?.hub else {
       throw .noHub.hinting("There is no hub '\(name)' here.")
     }
@@ -53,98 +44,107 @@ extension HubService {
   /// - Returns: The hub, disabled or not, `nil` when there is none with that name; and the caller.
   /// - Throws: 401 for a token that is invalid or lacks Manage.
   package func authorizeManagement(
-    header: String?, hub: String?, host: String?, path: String, publicNames: [String] = [],
-    ofNamespace: Bool
+    _ call: TokenCall, hub: String?, ofNamespace: Bool
   ) async throws(HubFailure) -> (hub: Hub?, caller: Caller) {
-    let call = TokenCall(header: header, hub: hub ?? "", host: host, path: path, time: nil)
-    let proof = try await proof(of: call, publicNames: publicNames)
+    let proof = try await proof(of: call, hub: hub ?? "")
     guard proof.signer.policy.rights.contains(.manage), proof.signer.isOfNamespace || !ofNamespace
     else { throw .manageClaim }
     return (proof.entry?.hub, .policy(proof.signer.policy))
   }
 
   /// The signer of a token, if it can be determined immediately from a fresh directory in memory.
-  /// - Parameter header: The value of `Authorization`; `nil` when there is none.
-  /// - Returns: Hub and policy; `nil` if only ``admit(header:hub:host:path:publicNames:since:)``
-  ///   can determine it.
+  /// - Returns: Hub and policy; `nil` if only ``admit(_:hub:since:)`` can determine it.
   /// - Throws: The fault of the token.
-  package func signer(ofHeader header: String?, hub name: String) throws(HubFailure) -> String? {
-    guard let header else { throw .missingToken }
-    guard let token = try? SharedAccessSignature(parsing: header) else { throw .malformedToken }
+  package func signer(of call: TokenCall, hub name: String) throws(HubFailure) -> String? {
+    let token = try call.token()
     let now = clock.now()
     let isExpired = token.isExpired(at: now)
     guard let snapshot = directory.fresh else {
       if isExpired { throw .expired(token, at: now) }
       return nil
     }
-    let names = token.keyNameCandidates
-    let entry = snapshot.hub(named: name)
-    let policies = ((entry?.policies ?? []) + snapshot.namespacePolicies).filter {
-      names.contains($0.name)
-    }
-    let signer = policies.first {
-      token.isSigned(with: $0.primaryKey) || token.isSigned(with: $0.secondaryKey)
-    }
-    guard let signer else {
+    let (entry, signers) = snapshot.signers(of: token, hub: name)
+    guard let signer = signers.first(where: { $0.hasSigned(token) }) else {
       // A name that is unknown here may have just been created by another process.
-      if entry == nil || policies.isEmpty, !isExpired { return nil }
+      if entry == nil || signers.isEmpty, !isExpired { return nil }
       throw .unsigned(by: token.keyName, for: name)
     }
     if isExpired { throw .expired(token, at: now) }
-    return "\(entry?.hub.id ?? 0)/\(signer.name)"
-  }
-
-  private struct TokenCall {
-    let header: String?
-    let hub: String
-    let host: String?
-    let path: String
-    /// The time at which the token must be valid; `nil` is now.
-    let time: Date?
-  }
-
-  private struct Signer {
-    let policy: AccessPolicy
-    let isOfNamespace: Bool
+    return "\(entry?.hub.id ?? 0)/\(signer.policy.name)"
   }
 
   /// Verifies a token, and returns the policy that signed it.
+  /// - Parameter time: The time at which the token must be valid; `nil` is now.
   private func proof(
-    of call: TokenCall, publicNames: [String]
-  ) async throws(HubFailure) -> (entry: HubSnapshot.Entry?, signer: Signer) {
-    guard let header = call.header else { throw .missingToken }
-    guard let token = try? SharedAccessSignature(parsing: header) else { throw .malformedToken }
-    let (entry, policies) = try await signers(named: token.keyNameCandidates, hub: call.hub)
-    let signer = policies.first {
-      token.isSigned(with: $0.policy.primaryKey) || token.isSigned(with: $0.policy.secondaryKey)
+    of call: TokenCall, hub: String, at time: Date? = nil
+  ) async throws(HubFailure) -> (entry: HubSnapshot.Entry?, signer: PolicySigner) {
+    let token = try call.token()
+    let (entry, signers) = try await answering {
+      let found = try await directory.snapshot().signers(of: token, hub: hub)
+      if found.entry != nil, !found.signers.isEmpty { return found }
+      // Another process may just have created it.
+      return try await directory.refresh().signers(of: token, hub: hub)
     }
-    guard let signer else { throw .unsigned(by: token.keyName, for: call.hub) }
-    let now = call.time ?? clock.now()
+    guard let signer = signers.first(where: { $0.hasSigned(token) }) else {
+      throw .unsigned(by: token.keyName, for: hub)
+    }
+    let now = time ?? clock.now()
     if token.isExpired(at: now) { throw .expired(token, at: now) }
-    let hosts = call.host.map { [$0] + publicNames } ?? publicNames
-    guard token.covers(path: call.path, hosts: hosts) else {
+    guard token.covers(path: call.path, hosts: call.hosts) else {
       throw .invalidAudience.hinting(
-        "The token is for \(token.rawResource), the request was for \(call.host ?? "")\(call.path)")
+        "The token is for \(token.rawResource), the request was for \(call.address)")
     }
     return (entry, signer)
   }
+}
 
-  /// The policies that may have signed a token: the hub's come before the namespace's.
-  private func signers(
-    named names: [String], hub: String
-  ) async throws(HubFailure) -> (HubSnapshot.Entry?, [Signer]) {
-    func find(in snapshot: HubSnapshot) -> (HubSnapshot.Entry?, [Signer]) {
-      let entry = snapshot.hub(named: hub)
-      let own = (entry?.policies ?? []).map { Signer(policy: $0, isOfNamespace: false) }
-      let all = own + snapshot.namespacePolicies.map { Signer(policy: $0, isOfNamespace: true) }
-      return (entry, names.flatMap { name in all.filter { $0.policy.name == name } })
-    }
-    return try await answering {
-      let found = find(in: try await directory.snapshot())
-      if found.0 != nil, !found.1.isEmpty { return found }
-      // Another process may just have created it.
-      return find(in: try await directory.refresh())
-    }
+/// The parts of a request that say who calls, and for what, as received.
+package struct TokenCall: Sendable {
+  /// The value of `Authorization`; `nil` when there is none.
+  private let header: ArraySlice<UInt8>?
+  private let host: ArraySlice<UInt8>?
+  /// The whole path, with or without query.
+  fileprivate let path: ArraySlice<UInt8>
+  /// The names under which clients may know this server.
+  fileprivate let hosts: [ArraySlice<UInt8>]
+
+  /// - Parameters:
+  ///   - header: The value of `Authorization`; `nil` when there is none.
+  ///   - host: The value of `Host`.
+  ///   - path: The whole path, with or without query.
+  ///   - publicNames: Further names under which clients may know this server.
+  package init(
+    header: ArraySlice<UInt8>?, host: ArraySlice<UInt8>?, path: ArraySlice<UInt8>,
+    publicNames: [String] = []
+  ) {
+    self.header = header
+    self.host = host
+    self.path = path
+    hosts = (host.map { [$0] } ?? []) + publicNames.map { Array($0.utf8)[...] }
+  }
+
+  fileprivate func token() throws(HubFailure) -> SharedAccessSignature {
+    guard let header else { throw .missingToken }
+    guard let token = try? SharedAccessSignature(parsing: header) else { throw .malformedToken }
+    return token
+  }
+
+  fileprivate var address: String {
+    String(decoding: (host ?? []) + path, as: UTF8.self)
+  }
+}
+
+extension HubSnapshot {
+  /// A hub, and the policies that may have signed a token for it: the hub's come before the
+  /// namespace's.
+  fileprivate func signers(
+    of token: SharedAccessSignature, hub name: String
+  ) -> (entry: Entry?, signers: [PolicySigner]) {
+    let entry = hub(named: name)
+    let names = token.keyNameCandidates
+    return (
+      entry, (entry?.signers ?? namespaceSigners).filter { names.contains($0.policy.name) }
+    )
   }
 }
 

@@ -137,8 +137,7 @@ struct ServerPages {
       )
     }
     _ = try await api.service.authorizeManagement(
-      header: header, hub: nil, host: request.headers["Host"], path: request.target.description,
-      publicNames: api.configuration.publicHosts, ofNamespace: true)
+      api.tokenCall(request), hub: nil, ofNamespace: true)
   }
 }
 

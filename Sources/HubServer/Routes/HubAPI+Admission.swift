@@ -43,24 +43,23 @@ extension HubAPI {
           await signIn?.holds(signedIn, terms.role, in: name) ?? false
         })
     }
-    var header = request.headers[WireName.authorization]
+    var token = request.headers.bytes(WireName.authorization)
     let right: AccessRights
     switch access {
     case .listen: right = .listen
     case .send: right = .send
     case .sendByAddress:
       right = .send
-      header = header ?? request.tokenInQuery
+      token = token ?? request.tokenInQuery.map { Array($0.utf8)[...] }
     case .manage: right = .manage
     case .manageOrOwn:
       right = request.target.queryItem(WireName.filter) == nil ? .manage : .listen
     case .container:
       right = .manage
-      header = try FeedbackHandlers(api: self).containerToken(of: name, request)
+      token = Array(try FeedbackHandlers(api: self).containerToken(of: name, request).utf8)[...]
     }
-    let admission = try await service.admit(
-      header: header, hub: name, host: request.headers["Host"], path: request.target.description,
-      publicNames: configuration.publicHosts)
+    let call = tokenCall(request, token)
+    let admission = try await service.admit(call, hub: name)
     note.isKnown = true
     // Device operations are not logged, whichever key they use: an app's backend registers
     // thousands. Refusals of a device's key are not logged either.
@@ -71,20 +70,28 @@ extension HubAPI {
     return HubCall(
       admission: admission, id: parameters["id"], request: request, replies: replies,
       activity: note.activity,
-      isStillAllowed: keeps(right, header, of: name, request))
+      isStillAllowed: keeps(right, call, hub: name))
+  }
+
+  private func tokenCall(_ request: HTTPRequest, _ token: ArraySlice<UInt8>?) -> TokenCall {
+    TokenCall(
+      header: token, host: request.headers.bytes("Host"), path: request.target.bytes,
+      publicNames: configuration.publicHosts)
+  }
+
+  /// The call with the token of the header `Authorization`.
+  func tokenCall(_ request: HTTPRequest) -> TokenCall {
+    tokenCall(request, request.headers.bytes(WireName.authorization))
   }
 
   /// Whether a token's key still exists and still has a right.
   private func keeps(
-    _ right: AccessRights, _ header: String?, of name: String, _ request: HTTPRequest
+    _ right: AccessRights, _ call: TokenCall, hub: String
   ) -> @Sendable () async -> Bool {
     let start = service.clock.now()
-    let (host, path) = (request.headers["Host"], request.target.description)
-    return { [service, names = configuration.publicHosts] in
+    return { [service] in
       do throws(HubFailure) {
-        try await service.admit(
-          header: header, hub: name, host: host, path: path, publicNames: names, since: start
-        ).require(right)
+        try await service.admit(call, hub: hub, since: start).require(right)
         return true
       } catch {
         // A failure of the store is not the caller's fault.
@@ -140,9 +147,8 @@ extension HubAPI {
     }
     do {
       let (hub, caller) = try await service.authorizeManagement(
-        header: request.headers[WireName.authorization], hub: access == .namespace ? nil : name,
-        host: request.headers["Host"], path: request.target.description,
-        publicNames: configuration.publicHosts, ofNamespace: isCreation || access == .namespace)
+        tokenCall(request), hub: access == .namespace ? nil : name,
+        ofNamespace: isCreation || access == .namespace)
       note.isKnown = true
       log(hub, caller, &note)
       return ManagementCall(request: request, replies: replies, name: name, exists: hub != nil)
@@ -167,18 +173,14 @@ extension HubAPI {
   /// Such a path does not show where the hub's name ends, so every prefix of it is tried.
   func requireToken(of request: HTTPRequest) async throws(HubFailure) {
     if owner != nil { return }
-    let header = request.headers[WireName.authorization]
-    let host = request.headers["Host"]
-    let path = request.target.description
+    let call = tokenCall(request)
     var name: String?
     var refusal: HubFailure?
     for segment in request.target.pathSegments.prefix(Self.maxNameSegments) {
       guard let decoded = segment.decoded, !decoded.isEmpty else { break }
       name = name.map { $0 + "/" + decoded } ?? decoded
       do {
-        _ = try await service.authorize(
-          header: header, hub: name ?? "", host: host, path: path,
-          publicNames: configuration.publicHosts, requiring: [])
+        _ = try await service.authorize(call, hub: name ?? "", requiring: [])
         return
       } catch HubFailure.noHub {
         return  // The token is one of the namespace.
@@ -188,9 +190,7 @@ extension HubAPI {
       }
     }
     if let refusal { throw refusal }
-    _ = try await service.authorizeManagement(
-      header: header, hub: nil, host: host, path: path, publicNames: configuration.publicHosts,
-      ofNamespace: true)
+    _ = try await service.authorizeManagement(call, hub: nil, ofNamespace: true)
   }
 
   /// The maximum number of path segments that are tried as the name of a hub.

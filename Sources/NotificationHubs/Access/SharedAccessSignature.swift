@@ -16,22 +16,32 @@ import Wire
 /// request.setValue(token.text, forHTTPHeaderField: "Authorization")
 /// ```
 public struct SharedAccessSignature: Hashable, Sendable {
-  /// The token as sent in the `Authorization` header. It is a secret until it expires.
-  public let text: String
-  /// The name of the access policy, decoded.
-  public let keyName: String
   /// The time from which the token is no longer valid.
   public let expiresAt: Date
 
-  /// The resource exactly as the token spells it. The signature covers this text, so it is never
-  /// decoded and encoded again.
-  package let rawResource: String
+  /// The token as sent, in UTF-8, and its fields. The signature covers resource and expiry exactly as
+  /// the token spells them, so they are never decoded and encoded again.
+  private let bytes: [UInt8]
+  private let resource: Range<Int>
+  private let expiry: Range<Int>
+  private let name: Range<Int>
+  /// The decoded signature; `nil` if it does not decode to 32 bytes.
+  private let code: SigningKey.Code?
+
+  /// The token as sent in the `Authorization` header. It is a secret until it expires.
+  public var text: String { String(decoding: bytes, as: UTF8.self) }
+  /// The name of the access policy, decoded.
+  public var keyName: String { rawKeyName.percentDecoded }
+  /// The resource exactly as the token spells it.
+  package var rawResource: String { text(resource) }
   /// The expiry exactly as the token spells it.
-  package let rawExpiry: String
+  package var rawExpiry: String { text(expiry) }
   /// The `skn` field exactly as the token spells it.
-  package let rawKeyName: String
+  package var rawKeyName: String { text(name) }
   /// The decoded signature; empty if it does not decode to 32 bytes.
-  package let signature: [UInt8]
+  package var signature: [UInt8] { code?.bytes ?? [] }
+
+  private func text(_ field: Range<Int>) -> String { String(decoding: bytes[field], as: UTF8.self) }
 
   /// Mints a token.
   ///
@@ -42,22 +52,25 @@ public struct SharedAccessSignature: Hashable, Sendable {
   ///   - expiresAt: The expiry, rounded down to a whole second.
   public init(resource: String, keyName: String, key: String, expiresAt: Date) {
     let seconds = Int64(min(max(expiresAt.timeIntervalSince1970.rounded(.down), 0), 1e15))
-    rawResource = resource.percentEncoded
-    rawExpiry = String(seconds)
-    rawKeyName = keyName.percentEncoded
-    self.keyName = keyName
+    var bytes: [UInt8] = []
+    func append(_ name: String, _ value: String) -> Range<Int> {
+      bytes += name.utf8
+      let start = bytes.count
+      bytes += value.utf8
+      return start..<bytes.count
+    }
+    self.resource = append("\(Self.scheme) sr=", resource.percentEncoded)
+    let code = Self.code(
+      SigningKey(key.utf8), resource: bytes[self.resource], expiry: Array(String(seconds).utf8)[...])
+    _ = append("&sig=", Base64.encode(code.bytes).percentEncoded)
+    expiry = append("&se=", String(seconds))
+    name = append("&skn=", keyName.percentEncoded)
+    self.bytes = bytes
+    self.code = code
     self.expiresAt = Date(timeIntervalSince1970: Double(seconds))
-    signature = Self.sign(rawResource: rawResource, rawExpiry: rawExpiry, key: key)
-    let sig = Data(signature).base64EncodedString().percentEncoded
-    text = "\(Self.scheme) sr=\(rawResource)&sig=\(sig)&se=\(rawExpiry)&skn=\(rawKeyName)"
   }
 
   static let scheme = "SharedAccessSignature"
-
-  /// Signs a resource and an expiry as a token spells them (docs/protocol/sas.md, section 2.1).
-  package static func sign(rawResource: String, rawExpiry: String, key: String) -> [UInt8] {
-    messageAuthenticationCode(of: Array("\(rawResource)\n\(rawExpiry)".utf8), key: Array(key.utf8))
-  }
 
   /// Parses a token, the value of an `Authorization` header.
   ///
@@ -66,46 +79,69 @@ public struct SharedAccessSignature: Hashable, Sendable {
   ///
   /// - Throws: ``WireFormatError`` if the token is malformed.
   public init(parsing text: String) throws(WireFormatError) {
-    let trimmed = text.trimmingBlanks
-    guard let blank = trimmed.utf8.firstIndex(of: 0x20),
-      trimmed[..<blank].lowercased() == Self.scheme.lowercased()
+    try self.init(parsing: Array(text.utf8)[...])
+  }
+
+  package init(parsing header: ArraySlice<UInt8>) throws(WireFormatError) {
+    let bytes = Array(header.trimmingBlanks)
+    let scheme = Self.scheme.utf8
+    guard bytes.count > scheme.count, bytes[scheme.count] == UInt8(ascii: " "),
+      bytes[..<scheme.count].isEqualIgnoringCase(scheme)
     else { throw Self.malformed("it does not begin with '\(Self.scheme) '") }
-    var fields: [String: Substring] = [:]
-    let list = trimmed.utf8[blank...].drop { $0 == 0x20 }
-    for field in list.split(separator: UInt8(ascii: "&")) {
-      guard let equals = field.firstIndex(of: UInt8(ascii: "=")) else { continue }
-      let name = Substring(field[..<equals]).lowercased()
-      guard ["sr", "sig", "se", "skn"].contains(name) else { continue }
-      let value = Substring(field[field.index(after: equals)...])
-      guard fields.updateValue(value, forKey: name) == nil else {
-        throw Self.malformed("the field '\(name)' is repeated")
-      }
+    var (resource, signature, expiry, name): (Range<Int>?, Range<Int>?, Range<Int>?, Range<Int>?)
+    func keep(_ value: Range<Int>, as field: inout Range<Int>?) throws(WireFormatError) {
+      guard field == nil else { throw Self.malformed("a field is repeated") }
+      field = value
     }
-    guard let resource = fields["sr"], let sig = fields["sig"], let expiry = fields["se"],
-      let name = fields["skn"]
-    else { throw Self.malformed("one of the fields sr, sig, se, skn is missing") }
-    guard !expiry.isEmpty, expiry.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
+    var start = bytes[scheme.count...].firstIndex { $0 != UInt8(ascii: " ") } ?? bytes.count
+    while start < bytes.count {
+      let end = bytes[start...].firstIndex(of: UInt8(ascii: "&")) ?? bytes.count
+      if let equals = bytes[start..<end].firstIndex(of: UInt8(ascii: "=")) {
+        let value = (equals + 1)..<end
+        let field = bytes[start..<equals]
+        if field.isEqualIgnoringCase("sr".utf8) {
+          try keep(value, as: &resource)
+        } else if field.isEqualIgnoringCase("sig".utf8) {
+          try keep(value, as: &signature)
+        } else if field.isEqualIgnoringCase("se".utf8) {
+          try keep(value, as: &expiry)
+        } else if field.isEqualIgnoringCase("skn".utf8) {
+          try keep(value, as: &name)
+        }
+      }
+      start = end + 1
+    }
+    guard let resource, let signature, let expiry, let name else {
+      throw Self.malformed("one of the fields sr, sig, se, skn is missing")
+    }
+    guard !expiry.isEmpty, bytes[expiry].allSatisfy(\.isDigit) else {
       throw Self.malformed("the field 'se' is not a decimal number of seconds")
     }
-    self.text = trimmed
-    rawResource = String(resource)
-    rawExpiry = String(expiry)
-    rawKeyName = String(name)
-    keyName = String(name).percentDecoded
-    // An expiry with too many digits is clamped to a date beyond all others.
-    expiresAt = Date(timeIntervalSince1970: min(Double(expiry) ?? 1e15, 1e15))
-    signature = Self.decodedSignature(String(sig))
+    // Another date than these is beyond all others.
+    let seconds = bytes[expiry].reduce(0) { min($0 * 10 + Int($1 - UInt8(ascii: "0")), Self.latest) }
+    expiresAt = Date(timeIntervalSince1970: Double(seconds))
+    // Form decoding along the way turns a raw `+` into a blank.
+    code = SigningKey.Code(
+      base64: PercentEncoding.decodeLeniently(bytes[signature]).map {
+        $0 == UInt8(ascii: " ") ? UInt8(ascii: "+") : $0
+      })
+    self.bytes = bytes
+    self.resource = resource
+    self.expiry = expiry
+    self.name = name
+  }
+
+  private static let latest = 1_000_000_000_000_000
+
+  /// Signs a resource and an expiry as a token spells them (docs/protocol/sas.md, section 2.1).
+  private static func code(
+    _ key: SigningKey, resource: ArraySlice<UInt8>, expiry: ArraySlice<UInt8>
+  ) -> SigningKey.Code {
+    key.code(of: resource, [UInt8(ascii: "\n")], expiry)
   }
 
   private static func malformed(_ fault: String) -> WireFormatError {
     WireFormatError("The shared access signature is malformed: \(fault).")
-  }
-
-  private static func decodedSignature(_ raw: String) -> [UInt8] {
-    // Form decoding along the way turns a raw `+` into a blank.
-    let bytes = raw.percentDecoded.utf8.map { $0 == 0x20 ? UInt8(ascii: "+") : $0 }
-    guard let decoded = Data(base64Encoded: Data(bytes)), decoded.count == 32 else { return [] }
-    return Array(decoded)
   }
 }
 
@@ -135,9 +171,10 @@ extension SharedAccessSignature {
   }
 
   /// Whether the token was made with this key. Takes the same time for every wrong signature.
-  package func isSigned(with key: String) -> Bool {
-    let right = Self.sign(rawResource: rawResource, rawExpiry: rawExpiry, key: key)
-    return isEqualInConstantTime(right, signature)
+  package func isSigned(with key: SigningKey) -> Bool {
+    guard let code else { return false }
+    let right = Self.code(key, resource: bytes[resource], expiry: bytes[expiry])
+    return (right ^ code).max() == 0
   }
 
   package func isExpired(at now: Date) -> Bool { expiresAt <= now }
@@ -157,54 +194,71 @@ extension SharedAccessSignature {
   ///   - path: The path of the request as received, with or without query.
   ///   - hosts: The names under which the server may be addressed, including that of the request;
   ///     ports and letter case are ignored.
-  package func covers(path: String, hosts: some Sequence<String>) -> Bool {
-    let resource = Array(rawResource.percentDecoded.utf8)
+  package func covers(path: ArraySlice<UInt8>, hosts: [ArraySlice<UInt8>]) -> Bool {
+    let resource = PercentEncoding.decodeLeniently(bytes[self.resource])
     var authority = resource[...]
     if let colon = resource.firstIndex(of: UInt8(ascii: ":")),
       resource[(colon + 1)...].starts(with: "//".utf8)
     {
-      let scheme = String(decoding: resource[..<colon], as: UTF8.self).lowercased()
-      guard Self.schemes.contains(scheme) else { return false }
+      guard Self.schemes.contains(where: { resource[..<colon].isEqualIgnoringCase($0.utf8) })
+      else { return false }
       authority = resource[(colon + 3)...]
     }
     let end = authority.firstIndex { $0 == Self.slash || Self.endsPath($0) } ?? authority.endIndex
     let host = Self.host(authority[..<end])
-    guard hosts.contains(where: { Self.host(Array($0.utf8)[...]) == host }) else { return false }
-    let asked = Self.segments(Array(path.utf8)[...])
+    guard hosts.contains(where: { Self.host($0).isEqualIgnoringCase(host) }) else { return false }
+    let asked = Self.segments(path)
     let covered = Self.segments(authority[end...])
-    guard !(asked + covered).contains(where: \.hasDotSegment) else { return false }
+    guard covered.count <= asked.count,
+      !asked.contains(where: Self.hasDots), !covered.contains(where: Self.hasDots)
+    else { return false }
     let isExact = covered.contains(where: Self.hasCapital)
-    func isPrefix(_ covered: [String]) -> Bool {
-      covered.count <= asked.count
-        && zip(asked, covered).enumerated().allSatisfy { place, pair in
-          let decoded = pair.0.percentDecoded
-          // Hub, collection, id.
-          return isExact && place == 2
-            ? decoded.utf8.elementsEqual(pair.1.utf8)
-            : decoded.lowercased() == pair.1.lowercased()
-        }
+    func isPrefix(_ covered: [ArraySlice<UInt8>]) -> Bool {
+      zip(asked, covered).enumerated().allSatisfy { place, pair in
+        // Hub, collection, id.
+        Self.isSame(pair.0, pair.1, exactly: isExact && place == 2)
+      }
     }
     return isPrefix(covered)
-      || Self.isEscapedByClients(covered) && isPrefix(covered.map(\.percentDecoded))
+      || covered.contains { $0.contains(Self.percent) } && Self.isEscapedByClients(covered)
+        && isPrefix(covered.map { PercentEncoding.decodeLeniently($0)[...] })
+  }
+
+  /// Whether a requested segment, decoded, is one of the token.
+  private static func isSame(
+    _ asked: ArraySlice<UInt8>, _ covered: ArraySlice<UInt8>, exactly: Bool
+  ) -> Bool {
+    let asked = asked.contains(percent) ? PercentEncoding.decodeLeniently(asked)[...] : asked
+    if exactly { return asked.elementsEqual(covered) }
+    if asked.isEqualIgnoringCase(covered) { return true }
+    // Other letters than those of ASCII have case, too.
+    guard asked.contains(where: { $0 >= 0x80 }), covered.contains(where: { $0 >= 0x80 }) else {
+      return false
+    }
+    return String(decoding: asked, as: UTF8.self).lowercased()
+      == String(decoding: covered, as: UTF8.self).lowercased()
+  }
+
+  private static func hasDots(_ segment: ArraySlice<UInt8>) -> Bool {
+    segment.contains { $0 == UInt8(ascii: ".") || $0 == percent }
+      && String(decoding: segment, as: UTF8.self).hasDotSegment
   }
 
   /// Whether a segment has a capital letter, not counting those of escapes (`%2F`).
-  private static func hasCapital(_ segment: String) -> Bool {
-    let bytes = Array(segment.utf8)
-    return bytes.indices.contains { index in
-      (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(bytes[index])
-        && !bytes[max(0, index - 2)..<index].contains(UInt8(ascii: "%"))
+  private static func hasCapital(_ segment: ArraySlice<UInt8>) -> Bool {
+    segment.indices.contains { index in
+      segment[index].foldedCapital != segment[index]
+        && !segment[max(segment.startIndex, index - 2)..<index].contains(percent)
     }
   }
 
   /// Whether every escape is one that clients write. None escapes letters, digits or `-._~`: a
   /// `%61` was part of one id and must not become the `a` of another.
-  private static func isEscapedByClients(_ segments: [String]) -> Bool {
+  private static func isEscapedByClients(_ segments: [ArraySlice<UInt8>]) -> Bool {
     segments.allSatisfy { segment in
-      let bytes = Array(segment.utf8)
-      return bytes.indices.allSatisfy { index in
-        guard bytes[index] == UInt8(ascii: "%"), index + 2 < bytes.count,
-          let high = Hex.value(bytes[index + 1]), let low = Hex.value(bytes[index + 2])
+      segment.indices.allSatisfy { index in
+        guard segment[index] == percent, index + 2 < segment.endIndex,
+          let high = Hex.value(segment[index + 1]), let low = Hex.value(segment[index + 2])
         else { return true }
         let escaped = String(decoding: [high << 4 | low], as: UTF8.self)
         return escaped.percentEncoded != escaped
@@ -214,27 +268,40 @@ extension SharedAccessSignature {
 
   private static let schemes = ["https", "http", "sb", "amqps"]
   private static let slash = UInt8(ascii: "/")
+  private static let percent = UInt8(ascii: "%")
 
   private static func endsPath(_ byte: UInt8) -> Bool {
     byte == UInt8(ascii: "?") || byte == UInt8(ascii: "#")
   }
 
-  /// The host in lower case, without the port.
-  private static func host(_ authority: ArraySlice<UInt8>) -> String {
-    let text = String(decoding: authority, as: UTF8.self).lowercased()
-    guard let colon = text.lastIndex(of: ":"),
-      text[text.index(after: colon)...].utf8.allSatisfy({ (0x30...0x39).contains($0) })
-    else { return text }
+  /// The host without the port.
+  private static func host(_ authority: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+    guard let colon = authority.lastIndex(of: UInt8(ascii: ":")),
+      authority[(colon + 1)...].allSatisfy(\.isDigit)
+    else { return authority }
     // In a bare IPv6 address the last colon does not precede a port.
-    let host = text[..<colon]
-    return host.contains(":") && host.last != "]" ? text : String(host)
+    let host = authority[..<colon]
+    return host.contains(UInt8(ascii: ":")) && host.last != UInt8(ascii: "]") ? authority : host
   }
 
   /// The segments of a path, without query, fragment and trailing slashes.
-  private static func segments(_ path: ArraySlice<UInt8>) -> [String] {
+  private static func segments(_ path: ArraySlice<UInt8>) -> [ArraySlice<UInt8>] {
     var segments = path.prefix { !endsPath($0) }
       .split(separator: slash, omittingEmptySubsequences: false).dropFirst()
     while segments.last?.isEmpty == true { segments.removeLast() }
-    return segments.map { String(decoding: $0, as: UTF8.self) }
+    return Array(segments)
+  }
+}
+
+extension SigningKey.Code {
+  /// The 32 bytes.
+  var bytes: [UInt8] { indices.map { self[$0] } }
+
+  /// - Parameter base64: The standard alphabet with padding.
+  init?(base64: [UInt8]) {
+    guard base64.count == 44, base64.last == UInt8(ascii: "="),
+      let bytes = Base64.decode(digits: base64.dropLast()), bytes.count == 32
+    else { return nil }
+    self.init(bytes)
   }
 }

@@ -41,7 +41,10 @@ struct TestHub {
     publicNames: [String] = [], requiring right: AccessRights = .send
   ) async throws -> Hub {
     try await service.authorize(
-      header: header, hub: hub, host: host, path: path, publicNames: publicNames, requiring: right)
+      TokenCall(
+        header: header.map { Array($0.utf8)[...] }, host: host.map { Array($0.utf8)[...] },
+        path: Array(path.utf8)[...], publicNames: publicNames),
+      hub: hub, requiring: right)
   }
 }
 
