@@ -200,7 +200,7 @@ let package = Package(
       dependencies: ["HTTPClient", "HTTPServer", "Cryptography", "HubTesting"],
       swiftSettings: settings),
     .testTarget(
-      name: "HTTP2Tests", dependencies: ["HTTP2", "COpenSSL", "Cryptography"],
+      name: "HTTP2Tests", dependencies: ["HTTP2", "COpenSSL", "CNghttp2", "Cryptography"],
       swiftSettings: settings),
     .testTarget(
       name: "HubCoreTests",

@@ -9,7 +9,7 @@ struct FuzzTarget: Sendable {
   static let all: [FuzzTarget] = [
     .accessSignature, .connectionString, .tagExpression, .template, .atom, .installation,
     .installationPatch, .multipart, .registrationFilter, .continuationToken,
-    .serverSession, .eventStream,
+    .serverSession, .clientSession, .eventStream,
   ]
 
   /// The one that `BELFRY_FUZZ_TARGET` names; the arguments of the program are libFuzzer's.

@@ -79,7 +79,7 @@ package final class JobQueue<Item: Sendable>: @unchecked Sendable {
   package func takeWaiting() -> [Item] {
     condition.lock()
     defer { condition.unlock() }
-    return waiting.take(JobGroup(jobs: .max)).map(\.item)
+    return waiting.take(JobGroup(jobs: .max)).map { $0.item }
   }
 
   /// Counts of waiting, refused and dropped work.
@@ -149,7 +149,7 @@ package final class JobQueue<Item: Sendable>: @unchecked Sendable {
           let first = entries.first
         {
           let start = isTimed ? ContinuousClock.now : nil
-          rest = entries.dropFirst(max(1, work(entries.map(\.item), context)))
+          rest = entries.dropFirst(max(1, work(entries.map { $0.item }, context)))
           charge = start.map { (first.label, first.label.excess(after: $0.duration(to: .now))) }
         }
         end(context)

@@ -1,33 +1,21 @@
-import CNghttp2
 import Synchronization
 
-/// A batch on the connection's thread: its bytes at a fixed address, its name/value pairs prepared
-/// for nghttp2, and the replies as they arrive. For one thread.
-///
-/// nghttp2 keeps pointers into `bytes` and `pairs` (NO_COPY) until a stream's HEADERS are packed,
-/// so a job is freed only when none of its streams is left, even if the caller was resumed long
-/// before.
+/// A batch on the connection's thread: its bytes at a fixed address, and the replies as they arrive.
+/// For one thread; freed when each request has its reply or failure.
 struct BatchJob {
   typealias Pointer = UnsafeMutablePointer<BatchJob>
-
-  /// The position of a field set's pairs: pseudo-header fields, the set's fields, room for extras.
-  struct PairRun {
-    var first: Int
-    var fixedCount: Int
-  }
-
-  /// `:path` is the fourth of every run.
-  private static let pathIndex = 3
 
   let pending: Unmanaged<PendingBatch>
   let bytes: UnsafeMutablePointer<UInt8>
   let requests: UnsafeMutablePointer<HTTP2RequestBatch.Request>
   let extras: UnsafeMutablePointer<HTTP2RequestBatch.ExtraField>
-  let names: UnsafeMutablePointer<HTTP2RequestBatch.Name>
-  let pairs: UnsafeMutablePointer<nghttp2_nv>
-  let runs: UnsafeMutablePointer<PairRun>
+  /// The names of extra fields, encoded.
+  let names: [[UInt8]]
+  /// The fields of each field set with the pseudo-header fields, and their block as last encoded.
+  let fieldSets: [[FieldEncoder.Field]]
+  var blocks: [FieldEncoder.CachedBlock]
   let replies: UnsafeMutablePointer<HTTP2Reply>
-  let wanted: [[UInt8]]
+  let wanted: [ReplyDecoder.WantedHeader]
   let keepsSuccessBodies: Bool
   let count: Int
   var headerValues: [HTTP2ByteRange]
@@ -38,8 +26,6 @@ struct BatchJob {
   var deadline: UInt64
   /// Requests without a reply or failure.
   var remaining: Int
-  /// Number of its streams that nghttp2 still knows.
-  var openStreams = 0
 
   /// Maximum number of reply bytes kept for one batch; beyond it, bodies and headers are dropped.
   private static let maxReplyBytes = 256 << 20
@@ -57,26 +43,33 @@ struct BatchJob {
     bytes = Self.copy(batch.bytes)
     requests = Self.copy(batch.requests)
     extras = Self.copy(batch.extras)
-    names = Self.copy(batch.names)
     count = batch.requests.count
     remaining = count
     replies = .allocate(capacity: count)
     replies.initialize(repeating: HTTP2Reply(), count: count)
-    wanted = batch.replyHeaders.map { Array($0.utf8) }
+    wanted = batch.replyHeaders.map(ReplyDecoder.WantedHeader.init)
     headerValues = Array(repeating: .empty, count: wanted.count * count)
     keepsSuccessBodies = batch.keepsSuccessBodies
-    (pairs, runs) = Self.preparePairs(batch, bytes)
+    func text(_ range: HTTP2ByteRange) -> [UInt8] { Array(batch.bytes[range.indices]) }
+    let pseudo: [FieldEncoder.Field] = [
+      (":method", batch.method), (":scheme", batch.scheme), (":authority", batch.authority),
+    ].map { FieldEncoder.Field(name: Array($0.utf8), value: text($1), indexing: .allowed) }
+    fieldSets = batch.fieldSets.map { set in
+      pseudo
+        + set.map {
+          FieldEncoder.Field(name: text($0.name), value: text($0.value), indexing: $0.indexing)
+        }
+    }
+    blocks = fieldSets.map { _ in FieldEncoder.CachedBlock() }
+    names = batch.names.map { FieldEncoder.literalName(text($0.range), $0.indexing) }
   }
 
-  /// Frees a job that no stream refers to any more.
+  /// Frees a job that has no open stream.
   static func destroy(_ job: Pointer) {
     job.pointee.pending.release()
     job.pointee.bytes.deallocate()
     job.pointee.requests.deallocate()
     job.pointee.extras.deallocate()
-    job.pointee.names.deallocate()
-    job.pointee.pairs.deallocate()
-    job.pointee.runs.deallocate()
     job.pointee.replies.deallocate()
     job.deinitialize(count: 1)
     job.deallocate()
@@ -90,62 +83,16 @@ struct BatchJob {
     return memory
   }
 
-  private static func flags(_ indexing: HTTP2Field.Indexing) -> UInt8 {
-    let kept = NGHTTP2_NV_FLAG_NO_COPY_NAME.rawValue | NGHTTP2_NV_FLAG_NO_COPY_VALUE.rawValue
-    return UInt8(indexing == .never ? kept | NGHTTP2_NV_FLAG_NO_INDEX.rawValue : kept)
-  }
-
-  /// Static, so that their bytes stay where they are.
-  private static let pseudoNames: [StaticString] = [":method", ":scheme", ":authority", ":path"]
-
-  private static func preparePairs(
-    _ batch: HTTP2RequestBatch, _ bytes: UnsafeMutablePointer<UInt8>
-  ) -> (UnsafeMutablePointer<nghttp2_nv>, UnsafeMutablePointer<PairRun>) {
-    let total = batch.fieldSets.reduce(0) { $0 + 4 + $1.count + batch.extraCapacity }
-    let pairs = UnsafeMutablePointer<nghttp2_nv>.allocate(capacity: max(1, total))
-    pairs.initialize(repeating: nghttp2_nv(), count: max(1, total))
-    let runs = UnsafeMutablePointer<PairRun>.allocate(capacity: max(1, batch.fieldSets.count))
-    var first = 0
-    for (index, set) in batch.fieldSets.enumerated() {
-      var at = first
-      for (pseudo, value) in [batch.method, batch.scheme, batch.authority, .empty].enumerated() {
-        pairs[at] = nghttp2_nv(
-          name: UnsafeMutablePointer(mutating: pseudoNames[pseudo].utf8Start),
-          value: bytes + Int(value.offset), namelen: pseudoNames[pseudo].utf8CodeUnitCount,
-          valuelen: Int(value.count), flags: flags(pseudo == pathIndex ? .never : .allowed))
-        at += 1
-      }
-      for field in set {
-        pairs[at] = nghttp2_nv(
-          name: bytes + Int(field.name.offset), value: bytes + Int(field.value.offset),
-          namelen: Int(field.name.count), valuelen: Int(field.value.count),
-          flags: flags(field.indexing))
-        at += 1
-      }
-      (runs + index).initialize(to: PairRun(first: first, fixedCount: at - first))
-      first = at + batch.extraCapacity
-    }
-    return (pairs, runs)
-  }
-
-  /// Sets the pairs that differ between requests. They are valid until the next call.
+  /// The most bytes that the header block of a request has.
   @inline(__always)
-  func pairs(
-    of request: HTTP2RequestBatch.Request
-  ) -> (UnsafeMutablePointer<nghttp2_nv>, Int) {
-    let run = runs[Int(request.fieldSet)]
-    let first = pairs + run.first
-    first[Self.pathIndex].value = bytes + Int(request.path.offset)
-    first[Self.pathIndex].valuelen = Int(request.path.count)
+  func mostBlockBytes(of request: HTTP2RequestBatch.Request) -> Int {
+    var count = blocks[Int(request.fieldSet)].bytes.count + Int(request.path.count) + 8
     for extra in 0..<Int(request.extraCount) {
       let field = extras[Int(request.firstExtra) + extra]
-      let name = names[Int(field.name)]
-      first[run.fixedCount + extra] = nghttp2_nv(
-        name: bytes + Int(name.range.offset), value: bytes + Int(field.value.offset),
-        namelen: Int(name.range.count), valuelen: Int(field.value.count),
-        flags: Self.flags(name.indexing))
+      count +=
+        names[Int(field.name)].count + Int(field.value.count) + FieldEncoder.mostLengthBytes
     }
-    return (first, run.fixedCount + Int(request.extraCount))
+    return count
   }
 
   /// Keeps reply bytes; returns an empty range when the limit is reached.
@@ -156,14 +103,9 @@ struct BatchJob {
     return range
   }
 
-  /// Keeps the value of a reply header if the caller has requested it.
-  mutating func keepIfWanted(
-    _ name: UnsafeBufferPointer<UInt8>, _ value: UnsafeBufferPointer<UInt8>, request: Int
-  ) {
-    for index in wanted.indices
-    where wanted[index].count == name.count && wanted[index].elementsEqual(name) {
-      headerValues[request * wanted.count + index] = keep(value)
-    }
+  /// Keeps the value of a wanted reply header.
+  mutating func keep(_ value: UnsafeBufferPointer<UInt8>, ofHeader header: Int, request: Int) {
+    headerValues[request * wanted.count + header] = keep(value)
   }
 
   /// Fails every request that has no stream yet.

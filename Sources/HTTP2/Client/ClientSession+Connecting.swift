@@ -1,5 +1,3 @@
-import CNghttp2
-
 #if canImport(Darwin)
   import Darwin
 #elseif canImport(Glibc)
@@ -135,33 +133,9 @@ extension ClientSession {
     }
   }
 
-  /// Makes the nghttp2 session and queues our SETTINGS.
-  func makeSession() throws(HTTP2ConnectionError) {
-    var options: OpaquePointer?
-    var callbacks: OpaquePointer?
-    defer {
-      nghttp2_option_del(options)
-      nghttp2_session_callbacks_del(callbacks)
-    }
-    let context = Unmanaged.passUnretained(self).toOpaque()
-    guard nghttp2_option_new(&options) == 0, nghttp2_session_callbacks_new(&callbacks) == 0 else {
-      throw HTTP2ConnectionError(.connect, "cannot connect to \(endpoint): out of memory")
-    }
-    installCallbacks(callbacks)
-    var allocator = memory.allocator
-    guard nghttp2_session_client_new3(&session, callbacks, context, options, &allocator) == 0 else {
-      throw HTTP2ConnectionError(.connect, "cannot connect to \(endpoint): out of memory")
-    }
-    if configuration.firstStreamID > 1 {
-      nghttp2_session_set_next_stream_id(session, configuration.firstStreamID)
-    }
-    let settings = [
-      nghttp2_settings_entry(settings_id: Int32(NGHTTP2_SETTINGS_ENABLE_PUSH.rawValue), value: 0),
-      // Spares nghttp2 the priority tree, which no push service uses (RFC 9218, section 2.1).
-      nghttp2_settings_entry(
-        settings_id: Int32(NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES.rawValue), value: 1),
-    ]
-    nghttp2_submit_settings(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), settings, settings.count)
+  /// Writes the preface and our SETTINGS.
+  func begin() {
+    sendPreface()
     now = configuration.monotonicClock()
     lastReceived = now
     lastProgress = now
@@ -174,12 +148,6 @@ extension ClientSession {
     if status.state == .connecting, now >= connectDeadline {
       throw HTTP2ConnectionError(.connectTimedOut, "\(endpoint) sent no SETTINGS in time")
     }
-    // The timeout of a request that nghttp2 still holds back has not started.
-    streams.forEachYoungest {
-      guard !isSent($0) else { return false }
-      streams.slots[$0].openedAt = now
-      return true
-    }
     let replyTimeout = configuration.replyTimeout.nanoseconds
     while streams.oldest >= 0 {
       let position = Int(streams.oldest)
@@ -190,12 +158,10 @@ extension ClientSession {
     }
     if waitsForRoom, now >= lastProgress + configuration.roomTimeout.nanoseconds {
       status.isSilent = true
-      abandonUnsent(.refused) { _ in true }
       failQueue(.refused)
     }
     for job in jobs where now >= job.pointee.deadline {
       job.pointee.deadline = .max
-      abandonUnsent(.refused) { $0 == job }
       job.pointee.failUnsent(.refused)
       queue.removeAll { $0 == job }
       settled.append(job)
@@ -230,9 +196,7 @@ extension ClientSession {
 
   /// Whether requests wait although none is in flight: the peer allows no stream.
   private var waitsForRoom: Bool {
-    guard status.state == .ready else { return false }
-    return streams.oldest >= 0
-      ? !isSent(Int(streams.oldest)) : streams.count == 0 && !queue.isEmpty
+    status.state == .ready && streams.count == 0 && !queue.isEmpty
   }
 
   private var isIdle: Bool {
@@ -246,7 +210,7 @@ extension ClientSession {
         throw HTTP2ConnectionError(.pingTimedOut, "\(endpoint) does not answer a PING")
       }
     } else if now >= lastReceived + configuration.pingInterval.nanoseconds {
-      nghttp2_submit_ping(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), nil)
+      sendPing()
       pingSentAt = now
     }
   }

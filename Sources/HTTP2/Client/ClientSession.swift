@@ -1,5 +1,3 @@
-import CNghttp2
-
 #if canImport(Darwin)
   import Darwin
 #elseif canImport(Glibc)
@@ -8,7 +6,7 @@ import CNghttp2
   import Musl
 #endif
 
-/// A connection on its thread: socket, TLS, nghttp2 session, streams. Used on that thread only.
+/// A connection on its thread: socket, TLS, frames, streams. Used on that thread only.
 final class ClientSession {
   let core: ClientCore
   let configuration: HTTP2ConnectionConfiguration
@@ -16,20 +14,25 @@ final class ClientSession {
   /// Owned; closed in `tearDown`.
   var descriptor: Int32 = -1
   var channel: TLSChannel?
-  /// Owned; deleted in `tearDown`, before the jobs its streams point into.
-  var session: OpaquePointer?
-  /// Owned; the memory of the session.
-  let memory = SessionMemory()
   let output = FrameOutput()
-  private let input = UnsafeMutableRawPointer.allocate(
-    byteCount: ClientSession.inputSize, alignment: 64)
-  private static let inputSize = 64 * 1024
+  /// Owned; freed in `deinit`.
+  var reader = FrameReader()
+  var encoder = FieldEncoder()
+  let decoder: ReplyDecoder
   /// Whether OpenSSL has buffered input, so that there is more to read although the socket is
   /// empty.
   private var hasMoreInput = false
 
-  /// The slot of the reply whose fields arrived last.
-  var headerPosition = 0
+  /// A header block of which more is to come.
+  var block: PartialBlock?
+  var nextStream: Int32
+  /// Number of bytes of bodies that the peer takes, on the connection and on a new stream.
+  var window = ClientSession.initialWindow
+  var streamWindow = ClientSession.initialWindow
+  /// Number of bytes of DATA for which the peer has got no new window yet.
+  var received = 0
+  /// The slots whose bodies go on, oldest first.
+  var waitingBodies = SlotQueue()
 
   /// The clock, read once per turn of the loop.
   var now: UInt64
@@ -53,7 +56,9 @@ final class ClientSession {
   var status = HTTP2ConnectionStatus()
   private var published = HTTP2ConnectionStatus()
 
-  private init(_ core: ClientCore, _ pipe: WakePipe) {
+  fileprivate init(_ core: ClientCore, _ pipe: WakePipe, _ decoder: ReplyDecoder) {
+    self.decoder = decoder
+    nextStream = core.configuration.firstStreamID
     self.core = core
     self.pipe = pipe
     configuration = core.configuration
@@ -62,17 +67,21 @@ final class ClientSession {
   }
 
   deinit {
-    input.deallocate()
+    reader.deallocate()
     streams.deallocate()
   }
 
   /// The body of the connection's thread.
   static func run(_ core: ClientCore, _ pipe: WakePipe) {
     blockBrokenPipeSignal()
-    let session = ClientSession(core, pipe)
+    guard let decoder = ReplyDecoder() else {
+      let reason = "cannot connect to \(core.configuration.host): out of memory"
+      return core.finish(HTTP2ConnectionError(.connect, reason), goAway: nil)
+    }
+    let session = ClientSession(core, pipe, decoder)
     do throws(HTTP2ConnectionError) {
       try session.connect()
-      try session.makeSession()
+      session.begin()
       while true { try session.turn() }
     } catch {
       session.tearDown(error)
@@ -106,16 +115,13 @@ final class ClientSession {
     guard let channel else { return }
     while true {
       if !output.isBlocked {
-        try openStreams()
-        guard output.gather(from: session) else {
-          throw HTTP2ConnectionError(.protocolViolation, "\(endpoint): nghttp2 cannot send")
-        }
+        sendBodies()
+        openStreams()
       }
       switch output.flush(to: channel) {
       case .more: continue
       case .drained:
-        // Gathering may have closed streams and so made room for others.
-        if output.isEmpty, !canOpenStream { return }
+        if !canSendBody, !canOpenStream { return }
       case .blocked: return
       case .failed:
         // The peer's last message, an alert or GOAWAY, is more specific than the failed write.
@@ -125,22 +131,20 @@ final class ClientSession {
     }
   }
 
-  /// Reads the available input and passes it to nghttp2.
+  /// Reads the available input and handles its frames.
   private func receive() throws(HTTP2ConnectionError) {
     guard let channel else { return }
     hasMoreInput = false
     // Bounded, so that a fast peer cannot delay the mailbox and the timeouts.
     for _ in 0..<64 {
-      let count = channel.read(into: input, count: Self.inputSize)
+      let room = reader.room()
+      guard let start = room.baseAddress else { return }
+      let count = channel.read(into: start, count: room.count)
       if count == 0 { return }
       guard count > 0 else { throw lost(channel.failure) }
       lastReceived = now
-      let used = nghttp2_session_mem_recv(
-        session, input.assumingMemoryBound(to: UInt8.self), count)
-      guard used >= 0 else {
-        let reason = String(cString: nghttp2_strerror(Int32(clamping: used)))
-        throw HTTP2ConnectionError(.protocolViolation, "\(endpoint) broke HTTP/2: \(reason)")
-      }
+      reader.didRead(count)
+      try handleFrames()
     }
     hasMoreInput = true
   }
@@ -154,13 +158,7 @@ final class ClientSession {
 
   /// Ends the connection when nothing more can arrive on it.
   private func checkEnd() throws(HTTP2ConnectionError) {
-    if let code = output.goAwayCode {
-      throw HTTP2ConnectionError(
-        .protocolViolation, "\(endpoint) broke HTTP/2 (error code \(code))")
-    }
-    let isSilent =
-      nghttp2_session_want_read(session) == 0 && nghttp2_session_want_write(session) == 0
-    if isSilent || (status.state == .draining && streams.count == 0 && output.isEmpty) {
+    if status.state == .draining && streams.count == 0 && output.isEmpty {
       throw HTTP2ConnectionError(.drained, "\(endpoint) takes no more requests on this connection")
     }
   }
@@ -177,19 +175,11 @@ final class ClientSession {
   private func tearDown(_ error: HTTP2ConnectionError) {
     status.error = error
     status.state = .closed
-    let open = streams  // a copy: `fail` changes the table
-    open.forEachOpen { fail($0, after: error) }
+    let open = streams  // a copy: `end` changes the table
+    open.forEachOpen { end($0, streamFailure(after: error)) }
     for job in queue { job.pointee.failUnsent(ClientCore.unsentFailure(after: error)) }
-    if let session {
-      if error.kind == .closed || error.kind == .idle || error.kind == .drained {
-        nghttp2_session_terminate_session(session, NGHTTP2_NO_ERROR.rawValue)
-        if let channel, !output.isBlocked, output.gather(from: session) {
-          _ = output.flush(to: channel)
-        }
-      }
-      nghttp2_session_del(session)
-    }
-    memory.destroy()
+    if [.closed, .idle, .drained].contains(error.kind) { endConnection(.noError) }
+    if let channel { _ = output.flush(to: channel) }
     channel?.closeNotify()
     channel = nil
     if descriptor >= 0 { close(descriptor) }
@@ -218,5 +208,53 @@ final class ClientSession {
       return HTTP2ConnectionError(.connect, "\(endpoint) ended the connection: \(reason)")
     }
     return HTTP2ConnectionError(.lost, "lost the connection to \(endpoint): \(reason)")
+  }
+}
+
+/// A client's session without a socket, for tests and the fuzzer.
+final class DetachedClientSession {
+  let session: ClientSession
+  private let job: BatchJob.Pointer
+
+  /// - Parameter batch: The requests that it sends as soon as it may.
+  init?(_ configuration: HTTP2ConnectionConfiguration, sending batch: HTTP2RequestBatch) {
+    let core = ClientCore(configuration)
+    guard let pipe = core.pipe, let decoder = ReplyDecoder() else { return nil }
+    session = ClientSession(core, pipe, decoder)
+    session.begin()
+    job = BatchJob.make(PendingBatch(batch), deadline: .max)
+    session.jobs = [job]
+    session.queue = [job]
+  }
+
+  deinit { BatchJob.destroy(job) }
+
+  /// The replies and failures so far.
+  var replies: [HTTP2Reply] {
+    Array(UnsafeBufferPointer(start: job.pointee.replies, count: job.pointee.count))
+  }
+  /// Number of requests that have neither.
+  var remaining: Int { job.pointee.remaining }
+
+  /// Takes bytes of the peer.
+  /// - Returns: The client's bytes, and the reason why the connection has ended.
+  func exchange(_ bytes: ArraySlice<UInt8>) -> (sent: [UInt8], error: HTTP2ConnectionError?) {
+    var (rest, sent, failure) = (bytes, [UInt8](), HTTP2ConnectionError?.none)
+    repeat {
+      let room = session.reader.room()
+      let part = rest.prefix(room.count)
+      room.copyBytes(from: part)
+      session.reader.didRead(part.count)
+      rest = rest.dropFirst(part.count)
+      do throws(HTTP2ConnectionError) { try session.handleFrames() } catch { failure = error }
+    } while !rest.isEmpty && failure == nil
+    repeat {
+      if failure == nil {
+        session.sendBodies()
+        session.openStreams()
+      }
+      sent += session.output.take()
+    } while failure == nil && (session.canSendBody || session.canOpenStream)
+    return (sent, failure)
   }
 }

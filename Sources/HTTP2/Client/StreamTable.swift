@@ -1,3 +1,25 @@
+/// Slots in the order in which they were added. For one thread.
+struct SlotQueue {
+  private var slots: [Int32] = []
+  private var first = 0
+
+  var isEmpty: Bool { first == slots.count }
+
+  mutating func append(_ slot: Int) { slots.append(Int32(slot)) }
+
+  mutating func popFirst() -> Int? {
+    guard first < slots.count else { return nil }
+    defer {
+      first += 1
+      if first == slots.count {
+        slots.removeAll(keepingCapacity: true)
+        first = 0
+      }
+    }
+    return Int(slots[first])
+  }
+}
+
 /// The open streams of a client connection in slots of a fixed table, and their order of age.
 /// For one thread; `deallocate` frees it.
 struct StreamTable {
@@ -10,18 +32,18 @@ struct StreamTable {
     /// The rest of the body, as offsets in the job's bytes.
     var bodyNext: UInt32 = 0
     var bodyEnd: UInt32 = 0
-    var headerBytes: UInt32 = 0
+    /// Number of bytes that the peer takes of the body.
+    var window = 0
+    /// Number of bytes of the reply for which the peer has got no new window yet.
+    var received: UInt32 = 0
     /// Neighbours in the order of age; -1 at the ends.
     var older: Int32 = -1
     var younger: Int32 = -1
     var status: UInt16 = 0
-    /// Whether the request has its outcome (timed out, cancelled) and only the stream's end is
-    /// awaited.
-    var isAnswered = false
-    /// Whether RST_STREAM came before the end of the reply.
-    var isCutShort = false
-    /// Whether the reply's body exceeded the limit and we reset the stream.
-    var isTruncated = false
+    /// Whether it stands in the list of bodies that go on.
+    var isSending = false
+
+    var hasBodyLeft: Bool { bodyNext < bodyEnd }
   }
 
   let slots: UnsafeMutablePointer<Slot>
@@ -29,6 +51,11 @@ struct StreamTable {
   let bodies: UnsafeMutablePointer<[UInt8]>
   let capacity: Int
   private let free: UnsafeMutablePointer<Int32>
+  /// The slot of each stream, by the lowest bits of its number.
+  private let places: UnsafeMutablePointer<Int32>
+  private let placeMask: Int
+  /// The slots of streams whose place a younger one has taken: those that stay open for long.
+  private var displaced: [Int32: Int32] = [:]
   private(set) var count = 0
   /// The slot whose reply is due first, or -1.
   private(set) var oldest: Int32 = -1
@@ -42,6 +69,11 @@ struct StreamTable {
     bodies.initialize(repeating: [], count: capacity)
     free = .allocate(capacity: capacity)
     for index in 0..<capacity { (free + index).initialize(to: Int32(capacity - 1 - index)) }
+    var placeCount = 64
+    while placeCount < 4 * capacity { placeCount *= 2 }
+    places = .allocate(capacity: placeCount)
+    places.initialize(repeating: 0, count: placeCount)
+    placeMask = placeCount - 1
   }
 
   func deallocate() {
@@ -49,6 +81,7 @@ struct StreamTable {
     bodies.deinitialize(count: capacity)
     bodies.deallocate()
     free.deallocate()
+    places.deallocate()
   }
 
   var isFull: Bool { count == capacity }
@@ -64,35 +97,41 @@ struct StreamTable {
     position.pointee.younger = -1
     if youngest >= 0 { slots[Int(youngest)].younger = index } else { oldest = index }
     youngest = index
+    let place = places + place(of: slot.stream)
+    let former = slots + Int(place.pointee)
+    if former.pointee.job != nil, place.pointee != index,
+      self.place(of: former.pointee.stream) == self.place(of: slot.stream)
+    {
+      displaced[former.pointee.stream] = place.pointee
+    }
+    place.pointee = index
     return Int(index)
   }
+
+  /// The slot of an open stream; `nil` for one that has ended.
+  @inline(__always)
+  func position(of stream: Int32) -> Int? {
+    let index = places[place(of: stream)]
+    if slots[Int(index)].stream == stream, slots[Int(index)].job != nil { return Int(index) }
+    return displaced.isEmpty ? nil : displaced[stream].map(Int.init)
+  }
+
+  private func place(of stream: Int32) -> Int { Int(stream >> 1) & placeMask }
 
   /// Frees a slot.
   @inline(__always)
   mutating func close(_ index: Int) {
-    if !slots[index].isAnswered { forgetAge(index) }
+    forgetAge(index)
     slots[index].job = nil
+    if !displaced.isEmpty { displaced[slots[index].stream] = nil }
     count -= 1
     free[capacity - count - 1] = Int32(index)
-  }
-
-  /// Marks the request as completed; the slot no longer counts for timeouts.
-  mutating func answer(_ index: Int) {
-    guard !slots[index].isAnswered else { return }
-    forgetAge(index)
-    slots[index].isAnswered = true
   }
 
   /// Calls `body` with every open slot.
   func forEachOpen(_ body: (Int) -> Void) {
     guard count > 0 else { return }
     for index in 0..<capacity where slots[index].job != nil { body(index) }
-  }
-
-  /// Calls `body` with the slots without a reply, the youngest first, until it returns false.
-  func forEachYoungest(_ body: (Int) -> Bool) {
-    var index = youngest
-    while index >= 0, body(Int(index)) { index = slots[Int(index)].older }
   }
 
   @inline(__always)

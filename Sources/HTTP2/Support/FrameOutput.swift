@@ -8,8 +8,8 @@ import CNghttp2
   import Musl
 #endif
 
-/// Gathers a session's frames and writes them 16 KiB at a time, one TLS record each, which makes
-/// many small frames cheap. For one thread.
+/// Gathers frames, those of a server's nghttp2 session or our own, and writes them 16 KiB at a time,
+/// one TLS record each, which makes many small frames cheap. For one thread.
 final class FrameOutput {
   /// A SETTINGS identifier that stands for MAX_CONCURRENT_STREAMS until the frame is gathered.
   ///
@@ -19,20 +19,16 @@ final class FrameOutput {
 
   private static let target = 16 * 1024
   /// Room for the target and one more frame.
-  private static let capacity = 48 * 1024
+  private static let usualCapacity = 48 * 1024
 
   private var base: UnsafeMutableRawPointer?
+  private var capacity = 0
   private var start = 0
   private var end = 0
   /// Whether the last write waits for the socket.
   private(set) var isBlocked = false
   /// Bytes written so far.
   private(set) var written: UInt64 = 0
-  /// The highest stream whose HEADERS were gathered.
-  private(set) var lastHeadersStream: Int32 = 0
-  /// The error code of a GOAWAY gathered, other than NO_ERROR.
-  private(set) var goAwayCode: UInt32?
-
   enum Outcome {
     /// Everything was written.
     case drained
@@ -46,12 +42,38 @@ final class FrameOutput {
   deinit { base?.deallocate() }
 
   var isEmpty: Bool { start == end }
+  /// Number of bytes that wait to be written.
+  var waiting: Int { end - start }
+  /// Whether a write is worth its while.
+  var isFull: Bool { waiting >= Self.target }
 
   /// Frees the buffer while there is nothing to send.
   func release() {
     guard isEmpty, let buffer = base else { return }
     buffer.deallocate()
     base = nil
+    capacity = 0
+  }
+
+  /// Appends what `write` makes, of at most `room` bytes; it returns their number.
+  @inline(__always)
+  func append(_ room: Int, _ write: (UnsafeMutablePointer<UInt8>) -> Int) {
+    if end + room > capacity { makeRoom(room) }
+    guard let base else { return }
+    end += write((base + end).assumingMemoryBound(to: UInt8.self))
+  }
+
+  /// Moves what waits to the front of the buffer, or of a larger one.
+  private func makeRoom(_ room: Int) {
+    let needed = max(Self.usualCapacity, waiting + room)
+    let old = base
+    if needed > capacity {
+      base = .allocate(byteCount: needed, alignment: 64)
+      capacity = needed
+    }
+    if let base, let old { memmove(base, old + start, waiting) }
+    if old != base { old?.deallocate() }
+    (start, end) = (0, waiting)
   }
 
   /// Gathers frames until the target is reached.
@@ -62,13 +84,11 @@ final class FrameOutput {
     while end < Self.target {
       let count = nghttp2_session_mem_send(session, &frame)
       guard count > 0, let frame else { return count == 0 }
-      guard count <= Self.capacity - end else { return false }
-      let buffer = base ?? allocate()
-      memcpy(buffer + end, frame, count)
-      if count >= 9 {
-        inspect((buffer + end).assumingMemoryBound(to: UInt8.self), count)
+      append(count) {
+        memcpy($0, frame, count)
+        Self.unmask($0, count)
+        return count
       }
-      end += count
     }
     return true
   }
@@ -76,7 +96,7 @@ final class FrameOutput {
   /// Writes what was gathered.
   func flush(to channel: TLSChannel) -> Outcome {
     guard let buffer = base, start < end else { return .drained }
-    let isFull = end >= Self.target
+    let isFull = isFull
     while start < end {
       let written = channel.write(buffer + start, count: min(end - start, Self.target))
       guard written > 0 else {
@@ -99,32 +119,14 @@ final class FrameOutput {
     return Array(UnsafeRawBufferPointer(start: base + start, count: end - start))
   }
 
-  private func allocate() -> UnsafeMutableRawPointer {
-    let buffer = UnsafeMutableRawPointer.allocate(byteCount: Self.capacity, alignment: 64)
-    base = buffer
-    return buffer
-  }
-
-  /// Each chunk that nghttp2 hands out starts with a frame header (RFC 9113, section 4.1).
+  /// Each chunk that nghttp2 hands out starts with a frame header (RFC 9113, section 4.1). SETTINGS
+  /// have entries of two bytes identifier, four bytes value.
   @inline(__always)
-  private func inspect(_ frame: UnsafeMutablePointer<UInt8>, _ count: Int) {
-    switch frame[3] {
-    case 1:  // HEADERS
-      lastHeadersStream = Int32(bitPattern: Self.word(frame + 5) & 0x7FFF_FFFF)
-    case 4:  // SETTINGS: entries of two bytes identifier, four bytes value
-      for entry in stride(from: 9, to: count - 5, by: 6)
-      where frame[entry] == 0xF0 && frame[entry + 1] == 0x03 {
-        frame[entry] = 0
-      }
-    case 7 where count >= 17:  // GOAWAY
-      let code = Self.word(frame + 13)
-      if code != 0 { goAwayCode = code }
-    default: break
+  private static func unmask(_ frame: UnsafeMutablePointer<UInt8>, _ count: Int) {
+    guard count >= 9, frame[3] == 4 else { return }
+    for entry in stride(from: 9, to: count - 5, by: 6)
+    where frame[entry] == 0xF0 && frame[entry + 1] == 0x03 {
+      frame[entry] = 0
     }
-  }
-
-  @inline(__always)
-  private static func word(_ bytes: UnsafePointer<UInt8>) -> UInt32 {
-    UInt32(bytes[0]) << 24 | UInt32(bytes[1]) << 16 | UInt32(bytes[2]) << 8 | UInt32(bytes[3])
   }
 }

@@ -61,7 +61,8 @@ public struct SharedAccessSignature: Hashable, Sendable {
     }
     self.resource = append("\(Self.scheme) sr=", resource.percentEncoded)
     let code = Self.code(
-      SigningKey(key.utf8), resource: bytes[self.resource], expiry: Array(String(seconds).utf8)[...])
+      SigningKey(key.utf8), resource: bytes[self.resource], expiry: Array(String(seconds).utf8)[...]
+    )
     _ = append("&sig=", Base64.encode(code.bytes).percentEncoded)
     expiry = append("&se=", String(seconds))
     name = append("&skn=", keyName.percentEncoded)
@@ -118,7 +119,9 @@ public struct SharedAccessSignature: Hashable, Sendable {
       throw Self.malformed("the field 'se' is not a decimal number of seconds")
     }
     // Another date than these is beyond all others.
-    let seconds = bytes[expiry].reduce(0) { min($0 * 10 + Int($1 - UInt8(ascii: "0")), Self.latest) }
+    let seconds = bytes[expiry].reduce(0) {
+      min($0 * 10 + Int($1 - UInt8(ascii: "0")), Self.latest)
+    }
     expiresAt = Date(timeIntervalSince1970: Double(seconds))
     // Form decoding along the way turns a raw `+` into a blank.
     code = SigningKey.Code(

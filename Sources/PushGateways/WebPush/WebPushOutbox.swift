@@ -83,7 +83,7 @@ struct WebPushOutbox: Sendable {
   ) -> HTTP2RequestBatch {
     var wire = HTTP2RequestBatch(authority: origin.authority, replyHeaders: ["retry-after"])
     let batch = outbox.batch
-    let proof = HTTP2Field("authorization", authorization)
+    let proof = HTTP2Field("authorization", authorization, indexing: .never)
     var fieldSets = [HTTP2RequestBatch.FieldSet?](repeating: nil, count: batch.bodies.count)
     let size = indices.reduce(0) {
       $0 + letters[$1].path.count + batch.bodies[letters[$1].body].bytes.count

@@ -51,7 +51,8 @@ extension Life {
       send.act == .send || send.act == .schedule
     else { return }
     let lane = Lane(hub: send[0], service: call.service)
-    observations.handleWords[lane, default: [:]][place, default: HandleWords()].note(call.isDead, at: world.seconds)
+    observations.handleWords[lane, default: [:]][place, default: HandleWords()].note(
+      call.isDead, at: world.seconds)
   }
 
   /// Time in which an answer about a handle is written, in seconds.
