@@ -1,6 +1,6 @@
 /// One HTTP/2 connection over TLS to one server: batches in, batches out.
 ///
-/// A thread of its own drives nghttp2 and OpenSSL with blocking `poll`; callers meet it at one
+/// A thread of its own drives frames and OpenSSL with blocking `poll`; callers meet it at one
 /// lock and one pipe per batch. It connects at once, and never again: when `status.isDraining`,
 /// make another.
 package final class HTTP2Connection: Sendable {

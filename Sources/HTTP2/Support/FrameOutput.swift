@@ -9,7 +9,8 @@ import CNghttp2
 #endif
 
 /// Gathers frames, those of a server's nghttp2 session or our own, and writes them 16 KiB at a time,
-/// one TLS record each, which makes many small frames cheap. For one thread.
+/// one TLS record each, which makes many small frames cheap. For one thread; accesses are not checked
+/// at run time, as each frame makes several.
 final class FrameOutput {
   /// A SETTINGS identifier that stands for MAX_CONCURRENT_STREAMS until the frame is gathered.
   ///
@@ -21,10 +22,10 @@ final class FrameOutput {
   /// Room for the target and one more frame.
   private static let usualCapacity = 48 * 1024
 
-  private var base: UnsafeMutableRawPointer?
-  private var capacity = 0
-  private var start = 0
-  private var end = 0
+  @exclusivity(unchecked) private var base: UnsafeMutableRawPointer?
+  @exclusivity(unchecked) private var capacity = 0
+  @exclusivity(unchecked) private var start = 0
+  @exclusivity(unchecked) private var end = 0
   /// Whether the last write waits for the socket.
   private(set) var isBlocked = false
   /// Bytes written so far.

@@ -346,7 +346,8 @@ struct APNsEmulatorTests {
         #"{"type":"settings","maxConcurrentStreams":5}"#, when: #"{"limit":1}"#)
       let results = await gateway.deliver(stage.batch(devices))
       #expect(results.allSatisfy { $0.outcome == .success || $0.retry == .backoff })
-      #expect(gateway.pool?.capacity == 5)
+      // What was under way above it may have been refused, and sent over another connection.
+      #expect([5, 1005].contains(gateway.pool?.capacity))
       #expect(await gateway.deliver(stage.batch(devices)).allSatisfy { $0.outcome == .success })
     }
   }
