@@ -109,7 +109,8 @@ let package = Package(
 
     // Floor 4.
     .target(
-      name: "PushEmulator", dependencies: ["Wire", "HTTP2", "HTTPServer", "Cryptography"],
+      name: "PushEmulator",
+      dependencies: ["Wire", "HTTP2", "HTTPClient", "HTTPServer", "Cryptography"],
       swiftSettings: settings),
     .target(
       name: "HubServer",
@@ -229,7 +230,9 @@ let package = Package(
       exclude: ["Fixtures"], swiftSettings: settings),
     .testTarget(
       name: "PushEmulatorTests",
-      dependencies: ["Wire", "PushEmulator", "HTTP2", "HTTPClient", "HTTPServer", "Cryptography"],
+      dependencies: [
+        "Wire", "PushEmulator", "HTTP2", "HTTPClient", "HTTPServer", "Cryptography", "HubTesting",
+      ],
       exclude: ["Fixtures"], swiftSettings: settings),
     .testTarget(
       name: "HubServerTests",

@@ -84,6 +84,13 @@ package final class RawClient {
 
   deinit { closeSocket(socket) }
 
+  /// Speaks TLS from here on, as behind a proxy's reply to CONNECT.
+  package func startTLS(
+    as name: String, trusting authorityPEM: String, offering protocols: [String] = []
+  ) throws {
+    tls = try TLSConnection(socket, as: name, trusting: authorityPEM, offering: protocols)
+  }
+
   /// The DER of the certificate that the server has shown; empty without TLS.
   package var peerCertificate: [UInt8] { tls?.peerCertificate ?? [] }
 
@@ -223,7 +230,11 @@ private final class TLSConnection {
   private let context: OpaquePointer
   private let session: OpaquePointer
 
-  init(_ socket: Int32, trusting authorityPEM: String, offering protocols: [String]) throws {
+  /// - Parameter name: The server's, for SNI and the check of its certificate.
+  init(
+    _ socket: Int32, as name: String = "localhost", trusting authorityPEM: String,
+    offering protocols: [String]
+  ) throws {
     let authority = try Certificate(pem: authorityPEM)
     guard let context = SSL_CTX_new(TLS_client_method()) else {
       throw RawClient.Failure(reason: "no TLS")
@@ -238,7 +249,10 @@ private final class TLSConnection {
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)
     session = SSL_new(context)
     SSL_set_fd(session, socket)
-    SSL_set1_host(session, "localhost")
+    SSL_set1_host(session, name)
+    _ = name.withCString {
+      SSL_ctrl(session, SSL_CTRL_SET_TLSEXT_HOSTNAME, 0, UnsafeMutableRawPointer(mutating: $0))
+    }
     let offer = protocols.flatMap { [UInt8($0.utf8.count)] + Array($0.utf8) }
     if !offer.isEmpty { SSL_set_alpn_protos(session, offer, UInt32(offer.count)) }
     guard SSL_connect(session) == 1 else {

@@ -21,23 +21,23 @@ func systemMessage(_ code: Int32) -> String { String(cString: strerror(code)) }
 /// The few socket calls of both sides, without ownership: descriptors belong to the sessions.
 package enum Socket {
   /// Addresses to connect or bind to, copied out of `getaddrinfo`.
-  struct Address {
-    var family: Int32
+  package struct Address {
+    package var family: Int32
     /// A `sockaddr` of that family.
-    var bytes: [UInt8]
+    package var bytes: [UInt8]
 
     /// The address itself in network order: 4 or 16 bytes, at the same places on all systems.
-    var host: [UInt8] { Array(family == AF_INET ? bytes[4..<8] : bytes[8..<24]) }
+    package var host: [UInt8] { Array(family == AF_INET ? bytes[4..<8] : bytes[8..<24]) }
 
     /// Both families keep the port, big-endian, behind two bytes of family.
-    mutating func setPort(_ port: UInt16) {
+    package mutating func setPort(_ port: UInt16) {
       bytes[2] = UInt8(port >> 8)
       bytes[3] = UInt8(port & 0xFF)
     }
   }
 
   /// Resolves a name, without a cache.
-  static func addresses(
+  package static func addresses(
     of host: String, port: UInt16, passive: Bool
   ) -> Result<[Address], LookupFailure> {
     var hints = addrinfo()
@@ -60,8 +60,8 @@ package enum Socket {
     return found.isEmpty ? .failure(LookupFailure("no address")) : .success(found)
   }
 
-  struct LookupFailure: Error {
-    let reason: String
+  package struct LookupFailure: Error {
+    package let reason: String
     init(_ reason: String) { self.reason = reason }
   }
 
@@ -72,7 +72,7 @@ package enum Socket {
   }
 
   /// A prepared TCP socket, or nil with `errno` set.
-  static func make(family: Int32) -> Int32? {
+  package static func make(family: Int32) -> Int32? {
     let descriptor = socket(family, streamSocketType, 0)
     guard descriptor >= 0 else { return nil }
     prepare(descriptor)
@@ -90,24 +90,24 @@ package enum Socket {
   }
 
   /// Sends FIN.
-  static func shutdownWriting(_ descriptor: Int32) {
+  package static func shutdownWriting(_ descriptor: Int32) {
     shutdown(descriptor, Int32(SHUT_WR))
   }
 
-  static func setNoDelay(_ descriptor: Int32) {
+  package static func setNoDelay(_ descriptor: Int32) {
     var on: Int32 = 1
     setsockopt(
       descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
   }
 
   /// Makes the coming `close` a TCP reset.
-  static func setReset(_ descriptor: Int32) {
+  package static func setReset(_ descriptor: Int32) {
     var value = linger(l_onoff: 1, l_linger: 0)
     setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &value, socklen_t(MemoryLayout<linger>.size))
   }
 
   /// Starts to connect; 0, `EINPROGRESS` or another error number.
-  static func connect(_ descriptor: Int32, to address: Address) -> Int32 {
+  package static func connect(_ descriptor: Int32, to address: Address) -> Int32 {
     let result = address.bytes.withUnsafeBytes {
       #if canImport(Darwin)
         Darwin.connect(
@@ -124,7 +124,7 @@ package enum Socket {
   }
 
   /// The result of a connect that was in progress: 0 or an error number.
-  static func pendingError(_ descriptor: Int32) -> Int32 {
+  package static func pendingError(_ descriptor: Int32) -> Int32 {
     var code: Int32 = 0
     var size = socklen_t(MemoryLayout<Int32>.size)
     return getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &code, &size) == 0 ? code : errno
@@ -156,7 +156,7 @@ package enum Socket {
   }
 
   /// Accepts a waiting connection and returns its peer; nil with `errno` set when there is none.
-  static func accept(_ listener: Int32) -> (descriptor: Int32, peer: String)? {
+  package static func accept(_ listener: Int32) -> (descriptor: Int32, peer: String)? {
     var storage = sockaddr_storage()
     var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
     return withUnsafeMutablePointer(to: &storage) { pointer in

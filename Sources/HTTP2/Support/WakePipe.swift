@@ -9,7 +9,7 @@ import Synchronization
 #endif
 
 /// Nanoseconds of a monotonic clock.
-func monotonicNanoseconds() -> UInt64 {
+package func monotonicNanoseconds() -> UInt64 {
   var time = timespec()
   clock_gettime(CLOCK_MONOTONIC, &time)
   return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
@@ -18,7 +18,7 @@ func monotonicNanoseconds() -> UInt64 {
 extension Duration {
   /// Whole nanoseconds, clamped to between 0 and about 31 years so that sums with a clock never
   /// overflow.
-  var nanoseconds: UInt64 {
+  package var nanoseconds: UInt64 {
     let (seconds, attoseconds) = components
     guard seconds >= 0 else { return 0 }
     guard seconds < 1_000_000_000 else { return 1_000_000_000_000_000_000 }
@@ -28,7 +28,7 @@ extension Duration {
 
 /// Milliseconds for which `poll` may wait until a deadline, rounded up; -1 (forever) when there is
 /// none.
-func pollTimeout(until deadline: UInt64?, from now: UInt64) -> Int32 {
+package func pollTimeout(until deadline: UInt64?, from now: UInt64) -> Int32 {
   guard let deadline else { return -1 }
   guard deadline > now else { return 0 }
   return Int32(clamping: (deadline - now) / 1_000_000 + 1)
@@ -47,7 +47,7 @@ func currentThreadNumber() -> UInt {
 
 /// Keeps a write to a closed socket from killing the process: OpenSSL writes without
 /// `MSG_NOSIGNAL`, so a transport thread blocks the signal and sees `EPIPE` instead.
-func blockBrokenPipeSignal() {
+package func blockBrokenPipeSignal() {
   var signals = sigset_t()
   sigemptyset(&signals)
   sigaddset(&signals, SIGPIPE)

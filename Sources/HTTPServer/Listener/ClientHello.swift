@@ -1,5 +1,5 @@
 /// The protocols that the first message of a TLS client offers (RFC 8446, section 4.1.2; RFC 7301).
-enum ClientHello: Equatable {
+package enum ClientHello: Equatable {
   /// The message is incomplete.
   case partial
   case offersHTTP2
@@ -7,10 +7,10 @@ enum ClientHello: Equatable {
   case other
 
   /// The maximum size in bytes of a hello that is read; those of current clients have 0.2 to 2 KiB.
-  static let maxSize = 16 * 1024
+  package static let maxSize = 16 * 1024
 
   /// - Parameter bytes: All bytes received so far on a connection.
-  init(_ bytes: UnsafeRawBufferPointer) {
+  package init(_ bytes: UnsafeRawBufferPointer) {
     var message: [UInt8] = []
     var record = 0
     // A record has a type (22, handshake), a version and a length; a message may span several.

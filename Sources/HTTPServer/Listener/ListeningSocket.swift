@@ -10,13 +10,13 @@ import HTTP2
 #endif
 
 /// A bound, listening, non-blocking socket, to be closed by the caller.
-struct ListeningSocket {
-  let number: Int32
+package struct ListeningSocket {
+  package let number: Int32
   /// The numeric address that it is bound to.
-  let host: String
-  let port: UInt16
+  package let host: String
+  package let port: UInt16
 
-  init(host: String, port: UInt16) throws(HTTPListenerError) {
+  package init(host: String, port: UInt16) throws(HTTPListenerError) {
     guard var address = SocketAddress(host: host, port: port) else {
       throw .badAddress(host: host)
     }

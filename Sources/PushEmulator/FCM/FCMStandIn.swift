@@ -89,6 +89,11 @@ final class FCMStandIn: NamedStandIn, @unchecked Sendable {
     var message: Result<FCMMessage, FCMRefusal>?
   }
 
+  /// Google's Web Push service shares the host of FCM.
+  func guest(for request: HTTP2ServerRequest) -> PushService? {
+    WebPushStandIn.googlePaths.contains { request.path.hasPrefix($0) } ? .webpush : nil
+  }
+
   func read(_ request: HTTP2ServerRequest) -> Reading {
     var reading = Reading()
     reading.path = Self.path(request.path)

@@ -8,6 +8,8 @@ package struct EmulatorAddresses: Sendable, Equatable {
   package private(set) var authorityPEM = ""
   /// The same certificate as a file, if there is one.
   package private(set) var authorityFile: String?
+  /// The URL of the proxy, if there is one.
+  package private(set) var proxy: String?
   private var urls: [EmulatorListener: String] = [:]
   /// Origins by service; one over HTTP/1.1 comes after that over HTTP/2.
   private var origins: [PushService: [String]] = [:]
@@ -15,13 +17,15 @@ package struct EmulatorAddresses: Sendable, Equatable {
   init() {}
 
   /// - Parameters:
+  ///   - host: The host of the control API and the proxy, as in a URL.
   ///   - ports: The bound ports.
   ///   - isSecure: Whether services other than APNs speak TLS.
   init(
-    control: String, ports: [EmulatorListener: UInt16], isSecure: Bool, authorityPEM: String,
-    authorityFile: String?
+    control: String, host: String, ports: [EmulatorListener: UInt16], proxyPort: UInt16?,
+    isSecure: Bool, authorityPEM: String, authorityFile: String?
   ) {
     self.control = control
+    proxy = proxyPort.map { "http://\(host):\($0)" }
     self.authorityPEM = authorityPEM
     self.authorityFile = authorityFile
     for listener in EmulatorListener.all {
@@ -68,7 +72,8 @@ package struct EmulatorAddresses: Sendable, Equatable {
       }
       return .init(service.rawValue, JSONValue(urls))
     }
-    let first: JSONValue = ["control": .string(control)]
+    var first: JSONValue = ["control": .string(control)]
+    if let proxy { first = first + ["proxy": .string(proxy)] }
     return first + .object(services) + [
       "ca": .string(control + "/v1/ca.pem"), "caFile": JSONValue(authorityFile),
     ]

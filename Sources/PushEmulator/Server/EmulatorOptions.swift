@@ -11,6 +11,9 @@ package struct EmulatorOptions: Sendable {
   /// Whether the services other than APNs speak TLS. Without it they all speak plain HTTP/1.1, for
   /// simple clients.
   package var tls = true
+  /// The proxy by which clients reach the stand-ins under the services' real names; `nil` for none.
+  /// Needs `tls`.
+  package var proxy: ProxyOptions?
   /// The directory of the certificate authority (`ca.pem`, `ca-key.pem`), so that clients also
   /// trust the next run; `nil` makes one for this run.
   package var authorityDirectory: String?

@@ -17,6 +17,7 @@ package final class EmulatorServer: Sendable {
     let core: EmulatorCore
     let listeners: ServiceListeners
     let control: HTTPListener
+    let proxy: ProxyServer?
     let router: HTTPRouter
     let authority: CertificateAuthority
     let housekeeping: Task<Void, Never>
@@ -40,9 +41,14 @@ package final class EmulatorServer: Sendable {
     let core = EmulatorCore(state)
     let listeners = try await ServiceListeners(core: core, options: options, authority: authority)
     let started: Running
+    var proxy: ProxyServer?
     do {
-      started = try startControl(core, listeners, authority, authorityFile, stateFile)
+      proxy = try options.proxy.map {
+        try ProxyServer($0, host: options.host, ports: listeners.ports)
+      }
+      started = try startControl(core, listeners, proxy, authority, authorityFile, stateFile)
     } catch {
+      await proxy?.stop()
       await listeners.stop()
       throw error
     }
@@ -51,12 +57,14 @@ package final class EmulatorServer: Sendable {
   }
 
   private func startControl(
-    _ core: EmulatorCore, _ listeners: ServiceListeners, _ authority: CertificateAuthority,
-    _ authorityFile: String?, _ stateFile: StateFile?
+    _ core: EmulatorCore, _ listeners: ServiceListeners, _ proxy: ProxyServer?,
+    _ authority: CertificateAuthority, _ authorityFile: String?, _ stateFile: StateFile?
   ) throws -> Running {
+    let name = options.host.contains(":") ? "[\(options.host)]" : options.host
     func addresses(control: String) -> EmulatorAddresses {
       EmulatorAddresses(
-        control: control, ports: listeners.ports, isSecure: options.tls,
+        control: control, host: name, ports: listeners.ports, proxyPort: proxy?.port,
+        isSecure: options.tls,
         authorityPEM: authority.certificate.pem, authorityFile: authorityFile)
     }
     // The services accept requests from now on.
@@ -73,14 +81,14 @@ package final class EmulatorServer: Sendable {
     let control = try HTTPListener(
       configuration,
       handler: ControlGuard(next: router, allowsRemoteClients: options.allowsRemoteClients))
-    let name = options.host.contains(":") ? "[\(options.host)]" : options.host
     let known = addresses(control: "http://\(name):\(control.port)")
     core.withState { $0.addresses = known }
     let housekeeping = Housekeeping(
       core: core, listeners: listeners, stateFile: stateFile,
       savedRevision: core.withState { $0.revision }, onProblem: options.onProblem)
     return Running(
-      core: core, listeners: listeners, control: control, router: router, authority: authority,
+      core: core, listeners: listeners, control: control, proxy: proxy, router: router,
+      authority: authority,
       housekeeping: Task { await housekeeping.run() }, addresses: known)
   }
 
@@ -92,6 +100,7 @@ package final class EmulatorServer: Sendable {
     }
     guard let running else { return }
     await running.control.stop()
+    await running.proxy?.stop()
     await running.listeners.stop()
     running.housekeeping.cancel()
     await running.housekeeping.value

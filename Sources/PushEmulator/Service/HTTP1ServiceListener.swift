@@ -168,11 +168,8 @@ final class HTTP1ServiceHandler<Service: StandIn>: HTTPHandler, HTTPConnectionOb
     guard let place else { return nil }
     let raw = Self.request(request, stream: place.stream, excess: excess)
     let arrival = ServiceArrival(slot: place.slot, stream: place.stream, openStreams: 1)
-    let reading = service.read(raw)
-    let outcome = core.withState {
-      $0.exchange(
-        raw, reading, by: service, arrival, moments: FaultAction.Moment.ofWholeRequest)
-    }
+    let outcome = core.exchange(
+      raw, at: service, arrival, moments: FaultAction.Moment.ofWholeRequest)
     return (outcome, request.connection)
   }
 

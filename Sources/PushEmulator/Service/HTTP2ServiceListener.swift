@@ -102,7 +102,7 @@ final class HTTP2ServiceListener<Service: StandIn>: ServiceListener {
       guard let slot = slot(of: connection) else { return nil }
       let arrival = ServiceArrival(
         slot: slot, stream: request.stream, openStreams: connection.openStreams)
-      let outcome = core.withState { $0.headerFault(request, by: service, arrival) }
+      let outcome = core.headerFault(request, at: service, arrival)
       if let outcome { perform(outcome, stream: request.stream, on: connection) }
       return nil
     }
@@ -114,10 +114,7 @@ final class HTTP2ServiceListener<Service: StandIn>: ServiceListener {
       // The faults of a request without a body were not checked when its header block came.
       let moments: [FaultAction.Moment] =
         request.body.isEmpty ? FaultAction.Moment.ofWholeRequest : FaultAction.Moment.afterHeaders
-      let reading = service.read(request)
-      let outcome = core.withState {
-        $0.exchange(request, reading, by: service, arrival, moments: moments)
-      }
+      let outcome = core.exchange(request, at: service, arrival, moments: moments)
       if outcome.latency > 0 {
         delays.asyncAfter(deadline: .now() + outcome.latency / 1000) {
           self.perform(outcome, stream: request.stream, on: connection)

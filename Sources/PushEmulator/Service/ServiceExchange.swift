@@ -54,10 +54,40 @@ extension FaultAction.Moment {
   static let afterHeaders: [Self] = [.body, .reply]
 }
 
-extension EmulatorState {
-  /// Handles a complete request.
+extension EmulatorCore {
+  /// Handles a complete request that arrived at a service's address.
   ///
   /// - Parameter moments: The moments in the course of the request that faults are looked up for.
+  func exchange(
+    _ raw: HTTP2ServerRequest, at host: any StandIn, _ arrival: ServiceArrival,
+    moments: [FaultAction.Moment]
+  ) -> ServiceOutcome {
+    func exchange(by service: some StandIn) -> ServiceOutcome {
+      let reading = service.read(raw)
+      return withState { $0.exchange(raw, reading, by: service, arrival, moments: moments) }
+    }
+    return exchange(by: standIn(for: raw, at: host))
+  }
+
+  /// A fault that applies as soon as the header block has arrived; `nil` when there is none.
+  func headerFault(
+    _ raw: HTTP2ServerRequest, at host: any StandIn, _ arrival: ServiceArrival
+  ) -> ServiceOutcome? {
+    func fault(by service: some StandIn) -> ServiceOutcome? {
+      withState { $0.headerFault(raw, by: service, arrival) }
+    }
+    return fault(by: standIn(for: raw, at: host))
+  }
+
+  /// The service that a request at a service's address is for.
+  private func standIn(for raw: HTTP2ServerRequest, at host: any StandIn) -> any StandIn {
+    guard let guest = host.guest(for: raw) else { return host }
+    return services.first { $0.service == guest } ?? host
+  }
+}
+
+extension EmulatorState {
+  /// See ``EmulatorCore/exchange(_:at:_:moments:)``.
   mutating func exchange<Service: StandIn>(
     _ raw: HTTP2ServerRequest, _ reading: Service.Reading, by service: Service,
     _ arrival: ServiceArrival, moments: [FaultAction.Moment]
@@ -105,7 +135,7 @@ extension EmulatorState {
     return outcome
   }
 
-  /// A fault that applies as soon as the header block has arrived; `nil` when there is none.
+  /// See ``EmulatorCore/headerFault(_:at:_:)``.
   mutating func headerFault<Service: StandIn>(
     _ raw: HTTP2ServerRequest, by service: Service, _ arrival: ServiceArrival
   ) -> ServiceOutcome? {
@@ -240,7 +270,7 @@ extension EmulatorState {
       head.append(contentsOf: value)
       head.append(0)
     }
-    for name in [":method", ":path"] {
+    for name in [":method", ":path", ":authority"] {
       add(name.utf8, raw.pseudoFields.firstBytes(name) ?? [])
     }
     let secret = "authorization".utf8

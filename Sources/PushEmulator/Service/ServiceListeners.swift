@@ -34,12 +34,14 @@ final class ServiceListeners: Sendable {
     core: EmulatorCore, options: EmulatorOptions, authority: CertificateAuthority
   ) async throws {
     self.core = core
-    let identity = try authority.issueForLocalhost()
     var started: [(listener: EmulatorListener, server: any ServiceListener)] = []
     do {
       for service in core.services {
         // APNs has no plain address.
-        let identity = options.tls || service.service == .apns ? identity : nil
+        let isSecure = options.tls || service.service == .apns
+        // The names of the internet are for those who come by the proxy.
+        let names = options.proxy == nil ? [] : PublicHost.names(of: service.service)
+        let identity = isSecure ? try authority.issueForLocalhost(moreNames: names) : nil
         for listener in type(of: service).listeners {
           let server = try Self.start(
             listener, of: service, core, options, identity, authority.certificate)

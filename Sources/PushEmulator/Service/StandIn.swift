@@ -24,6 +24,9 @@ protocol StandIn: AnyObject, Sendable {
 
   // MARK: Requests
 
+  /// The other service at the same address that a request is for; `nil` for this one.
+  func guest(for request: HTTP2ServerRequest) -> PushService?
+
   /// Parses a request; no lock is held.
   func read(_ request: HTTP2ServerRequest) -> Reading
 
@@ -157,6 +160,8 @@ extension StandIn {
   var idleTimeout: Int64? { nil }
   var handleLifetime: Int64? { nil }
   var holdWindow: Int64? { nil }
+
+  func guest(for request: HTTP2ServerRequest) -> PushService? { nil }
 
   func fields(
     ofGivenBody reading: Reading, in state: inout EmulatorState

@@ -10,8 +10,8 @@ struct Journal: Sendable {
     let service: ServiceName
     let connection: Int
     let stream: Int32
-    /// Names and values in turn, each ended by a NUL; `:method` and `:path` come first. The value
-    /// of `authorization` is omitted.
+    /// Names and values in turn, each ended by a NUL; `:method`, `:path` and `:authority` come
+    /// first. The value of `authorization` is omitted.
     let head: [UInt8]
     let credential: Credential
     /// The named device; `nil` where the path contains it, or none was named.
@@ -100,7 +100,7 @@ extension Journal.Entry {
     return 2 * MemoryLayout<Self?>.stride + 32 + head.count + (handle?.utf8.count ?? 0) + claims
   }
 
-  /// The header fields as text, `:method` and `:path` first.
+  /// The header fields as text, `:method`, `:path` and `:authority` first.
   var fields: [(name: String, value: String)] {
     let parts = head.split(separator: 0, omittingEmptySubsequences: false)
       .map { String(decoding: $0, as: UTF8.self) }
@@ -113,7 +113,8 @@ extension Journal.Entry {
       "seq": JSONValue(seq), "time": JSONValue(time), "pns": .string(service.text),
       "connection": JSONValue(connection), "stream": JSONValue(stream),
       "method": JSONValue(fields.first?.value), "path": JSONValue(fields.dropFirst().first?.value),
-      "headers": JSONValue(fields.dropFirst(2)), "auth": credential.json,
+      "host": JSONValue(fields.dropFirst(2).first?.value),
+      "headers": JSONValue(fields.dropFirst(3)), "auth": credential.json,
       "bodyBytes": JSONValue(bodyBytes),
       "status": status == 0 ? .null : JSONValue(status), "reason": JSONValue(reason),
       "faultId": JSONValue(faultID),

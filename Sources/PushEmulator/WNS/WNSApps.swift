@@ -29,9 +29,13 @@ extension WNSStandIn {
   }
 
   func handleJSON(_ handle: NamedHandle, in state: EmulatorState) -> JSONValue {
-    let json: JSONValue = [
+    var json: JSONValue = [
       "channelUri": .string(state.addresses.origin(.wns) + Self.mark + handle.text)
     ]
+    if state.addresses.proxy != nil {
+      let origin = "https://db5p.notify.windows.com"
+      json = json + ["publicChannelUri": .string(origin + Self.mark + handle.text)]
+    }
     guard let device = state.handles.device(.wns, handle.text),
       state.devices[device].handle == .named(handle)
     else { return json }

@@ -74,6 +74,11 @@ extension WebPushStandIn {
     var json: JSONValue = ["endpoint": JSONValue(endpoints.first)]
     // For clients that support only HTTP/1.1.
     if endpoints.count > 1 { json = json + ["endpointHTTP1": .string(endpoints[1])] }
+    if state.addresses.proxy != nil {
+      let flavor = app(ofHandle: handle.text, in: state).flatMap { apps[$0]?.flavor }
+      let endpoint = (flavor ?? options.flavor).publicEndpoint(handle.text)
+      json = json + ["publicEndpoint": .string(endpoint)]
+    }
     json = json + ["p256dh": JSONValue(handle.keys?.p256dh), "auth": JSONValue(handle.keys?.auth)]
     return handle.keys?.privateKey.map { json + ["privateKey": .string($0)] } ?? json
   }

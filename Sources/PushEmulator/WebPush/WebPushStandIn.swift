@@ -82,7 +82,7 @@ final class WebPushStandIn: NamedStandIn, @unchecked Sendable {
 
   func read(_ request: HTTP2ServerRequest) -> Reading {
     var reading = Reading()
-    reading.path = Self.path(request.path)
+    reading.path = Self.path(request.path, at: request.authority)
     reading.method = request.method
     reading.authorization = request.fields.first("authorization")
     reading.body = request.body
@@ -100,15 +100,26 @@ final class WebPushStandIn: NamedStandIn, @unchecked Sendable {
     return reading
   }
 
-  private static func path(_ text: String) -> Reading.Path {
+  /// Where Google's subscriptions are.
+  static let googlePaths = ["/fcm/send/", "/wp/"]
+
+  private static let paths = googlePaths + ["/wpush/v1/", "/wpush/v2/"]
+
+  private static func path(_ text: String, at authority: String) -> Reading.Path {
     let path = text.prefix { $0 != "?" }
-    for (start, make) in [
-      ("/wp/", Reading.Path.subscription), ("/m/", Reading.Path.message),
-    ] where path.hasPrefix(start) {
-      let id = path.dropFirst(start.count)
-      return id.isEmpty || id.contains("/") ? .other : make(String(id))
+    func id(after start: String) -> String? {
+      let id = path.dropFirst(start.utf8.count)
+      return path.hasPrefix(start) && !id.isEmpty && !id.contains("/") ? String(id) : nil
     }
-    return .other
+    if let message = id(after: "/m/") { return .message(message) }
+    for start in paths {
+      if let subscription = id(after: start) { return .subscription(subscription) }
+    }
+    // Apple's subscriptions have nothing before the id.
+    guard authority == "web.push.apple.com", let subscription = id(after: "/") else {
+      return .other
+    }
+    return .subscription(subscription)
   }
 
   private static func field<Value>(
@@ -259,7 +270,9 @@ final class WebPushStandIn: NamedStandIn, @unchecked Sendable {
     if let key = app.vapidPublicKey, Base64URL.decode(key) != token.key { throw .keyMismatch }
     let audience = token.audience ?? ""
     let seconds = now / 1000
-    guard state.addresses.isOwn(audience, of: .webpush) || options.audiences.contains(audience),
+    guard
+      state.addresses.isOwn(audience, of: .webpush) || options.audiences.contains(audience)
+        || state.addresses.proxy != nil && WebPushFlavor.publicOrigins.contains(audience),
       let expires = token.expiresAt, expires > seconds, expires <= seconds + 86_400,
       isContact(token.subject, strict: app.vendorStrict ?? options.vendorStrict)
     else { throw .invalidAuthorization }

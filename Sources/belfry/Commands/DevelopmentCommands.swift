@@ -3,6 +3,7 @@ import HubCore
 import HubStorage
 import NotificationHubs
 import PushDemo
+import PushEmulator
 
 private let ports = Reader.integer(0...65535)
 
@@ -17,6 +18,41 @@ extension Reader where Value == String {
       throw UsageError("\(name): '\(text)' is not a bundle id; one looks like com.example.app")
     }
     return text
+  }
+}
+
+extension Reader where Value == ProxyHost {
+  fileprivate static let host = Reader { text, name throws(UsageError) in
+    guard let host = ProxyHost(text) else {
+      throw UsageError("\(name): '\(text)' is neither a host's name nor an address; give no port")
+    }
+    return host
+  }
+}
+
+/// The options for tests of senders that know the push services by their real names.
+struct ProxyFlags: ParameterGroup {
+  @Option(
+    "--proxy", "PORT",
+    "lead clients with this HTTPS_PROXY from the real push services to the stand-ins; 0: a free port",
+    ports) var port: Int?
+  @Option(
+    repeated: "--allow", "HOST", "let clients of the proxy reach this host, too, at port 443", .host
+  )
+  var allowed: [ProxyHost]
+
+  func options(log: @escaping @Sendable (String) -> Void) throws(UsageError) -> ProxyOptions? {
+    guard let port else {
+      if !allowed.isEmpty { throw UsageError("--allow goes with --proxy") }
+      return nil
+    }
+    var options = ProxyOptions()
+    options.port = UInt16(clamping: port)
+    options.allowedHosts = Set(allowed)
+    options.onForbiddenHost = {
+      log("the proxy refused a client of \($0); --allow \($0) would let it through")
+    }
+    return options
   }
 }
 
@@ -73,6 +109,8 @@ struct UpCommand: Subcommand {
       With --database the hub is stored in PostgreSQL; several with the same database and the same
       emulator are nodes of one hub, with its keys and credentials. Without --data, secrets there
       are sealed under a publicly known key.
+
+      With --proxy, programs that know the real push services reach the stand-ins (docs/testing.md).
       """,
     examples: [
       "belfry up", "belfry up --json --port 0 --data ./dev",
@@ -103,6 +141,7 @@ struct UpCommand: Subcommand {
     "keep the hub in this PostgreSQL database (or BELFRY_DATABASE): postgresql://user@host/database",
     DatabaseAddress.reader)
   var database: String?
+  let proxy = ProxyFlags()
   @Option(.compatibility, .word) var compatibility = Compatibility.extended
   @Option(.logFormat, .word) var logFormat = LogFormat.text
   @Option(.logLevel, .word) var logLevel = LogLevel.info
@@ -118,6 +157,10 @@ struct UpCommand: Subcommand {
     options.hub = hub
     options.topic = topic
     options.emulator = emulator
+    options.proxy = try proxy.options(log: context.log)
+    if emulator != nil, options.proxy != nil {
+      throw UsageError("--proxy is an option of the emulator itself: give it to `belfry emulator`")
+    }
     options.compatibility = compatibility
     options.masterKey = context.environment[Setting.masterKey.variable]
     options.database = try database ?? Self.database(context.environment)
@@ -177,6 +220,7 @@ struct UpCommand: Subcommand {
     let channels = addresses.emulator.apnsChannels.map {
       ["channels   \($0)  (of APNs: broadcasts to Live Activities)"]
     }
+    let proxy = addresses.emulator.proxy.map { ["proxy      \($0)  (HTTPS_PROXY of your tests)"] }
     return [
       "Belfry is up. Ctrl-C ends it" + (keepsData ? "." : "; nothing is kept without --data."),
       "",
@@ -186,7 +230,7 @@ struct UpCommand: Subcommand {
     ] + (channels ?? [])
       + addresses.emulator.services.sorted { $0.key < $1.key }.map { name, url in
         name.padded(to: 11) + url
-      } + [
+      } + (proxy ?? []) + [
         "emulator   \(addresses.emulator.control)",
         "portal     \(addresses.portal)  (open it in a browser: everything the hub does)",
         "browser    \(addresses.browserPage)  (open it in a browser: it receives web pushes)",
@@ -215,8 +259,14 @@ struct EmulatorCommand: Subcommand {
       Strict stand-ins of every push service over TLS, with virtual devices, faults and a clock that
       tests control, all through a control API. It listens on this machine only: it issues keys.
       `belfry up --emulator URL` uses it.
+
+      With --proxy, programs that know the real push services reach the stand-ins: they need
+      HTTPS_PROXY and trust in the printed CA, nothing else (docs/testing.md). Other hosts are
+      refused, so that no test reaches the internet.
       """,
-    examples: ["belfry emulator", "belfry emulator --json --port 0"])
+    examples: [
+      "belfry emulator", "belfry emulator --json --port 0", "belfry emulator --proxy 9490",
+    ])
   static let isServer = true
 
   @Option("--data", "DIR", "keep authority, apps and virtual phones here for the next run")
@@ -230,14 +280,16 @@ struct EmulatorCommand: Subcommand {
     }) var port: Int?
   @Option("--topic", "ID", "the bundle id of the default app", .topic)
   var topic = StandIns.standardTopic
+  let proxy = ProxyFlags()
   @Flag("--json", "print the addresses as one line of JSON when everything is up") var json
 
   func run(in context: CommandContext) async throws {
+    let proxy = try proxy.options(log: context.log)
     let signal = ShutdownSignal(within: .seconds(15), report: context.log)
     let workspace = try Workspace(data)
     defer { workspace.remove() }
     let standIns = try await StandIns.start(
-      in: workspace.data.path, onFreePorts: port != nil, topic: topic,
+      in: workspace.data.path, onFreePorts: port != nil, topic: topic, proxy: proxy,
       log: context.log)
     let addresses = StandInAddresses(standIns)
     var lines = [
@@ -249,6 +301,9 @@ struct EmulatorCommand: Subcommand {
     }
     for (name, url) in addresses.services.sorted(by: { $0.key < $1.key }) {
       lines.append(name.padded(to: 10) + url)
+    }
+    if let proxy = addresses.proxy {
+      lines.append("proxy     \(proxy)  (HTTPS_PROXY of your tests)")
     }
     lines += [
       "CA        \(addresses.ca)", "",

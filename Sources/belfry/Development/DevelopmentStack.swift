@@ -4,6 +4,7 @@ import HubCore
 import HubServer
 import HubStorage
 import NotificationHubs
+import PushEmulator
 import PushGateways
 import SecurePushBackend
 
@@ -22,6 +23,8 @@ final class DevelopmentStack: Sendable {
     var backendPort = 8090
     /// The control URL of a running emulator to use.
     var emulator: String?
+    /// The proxy of an emulator that is started here.
+    var proxy: ProxyOptions?
     /// Control URLs of emulators that may run here, to identify the one that another node uses.
     var otherEmulators: [String] = []
     var compatibility = Compatibility.extended
@@ -99,7 +102,7 @@ final class DevelopmentStack: Sendable {
       } else {
         standIns = try await .start(
           in: workspace.data.path, onFreePorts: options.port == 0, topic: options.topic,
-          log: options.log)
+          proxy: options.proxy, log: options.log)
       }
     } catch {
       workspace.remove()
@@ -266,6 +269,8 @@ struct StandInAddresses: Encodable, Sendable {
   let apnsChannels: String?
   /// The other services by their names in the control API.
   let services: [String: String]
+  /// The URL of the proxy, if there is one.
+  let proxy: String?
   /// A PEM file with the authority to trust.
   let ca: String
   let topic: String
@@ -275,6 +280,7 @@ struct StandInAddresses: Encodable, Sendable {
     apns = standIns.apns
     apnsChannels = standIns.apnsChannels
     services = standIns.services
+    proxy = standIns.proxy
     ca = standIns.authorityFile
     topic = standIns.topic
   }

@@ -14,6 +14,8 @@ struct StandIns: Sendable {
   let apns: String
   /// Base URL of its channel management; `nil` for an older emulator elsewhere.
   let apnsChannels: String?
+  /// The URL of the proxy of an emulator in this process, if it has one.
+  let proxy: String?
   /// A PEM file with the authority to trust.
   let authorityFile: String
   let authorityPEM: String
@@ -40,12 +42,13 @@ struct StandIns: Sendable {
   ///     `EmulatorListener`.
   ///   - log: Receives lines for the operator.
   static func start(
-    in directory: String, onFreePorts: Bool, topic: String,
+    in directory: String, onFreePorts: Bool, topic: String, proxy: ProxyOptions? = nil,
     log: @escaping @Sendable (String) -> Void
   ) async throws -> StandIns {
     try DescriptorLimit.require()
     var options = onFreePorts ? EmulatorOptions.onFreePorts : EmulatorOptions()
     options.authorityDirectory = directory
+    options.proxy = proxy
     options.stateFile = directory + "/emulator.json"
     options.onProblem = { log("\($0)") }
     let emulator = EmulatorServer(options)
@@ -59,7 +62,7 @@ struct StandIns: Sendable {
     let app = try emulator.app(bundleID: topic)
     return StandIns(
       control: addresses.control, apns: addresses.apnsProduction,
-      apnsChannels: addresses.apnsChannelsProduction,
+      apnsChannels: addresses.apnsChannelsProduction, proxy: addresses.proxy,
       authorityFile: addresses.authorityFile ?? "", authorityPEM: addresses.authorityPEM,
       services: Dictionary(
         EmulatorListener.besideAPNs.map { ($0.serviceName, addresses[$0]) }
@@ -105,7 +108,7 @@ struct StandIns: Sendable {
     try Data(pem.utf8).write(to: URL(fileURLWithPath: authorityFile), options: .atomic)
     return StandIns(
       control: api.base.absoluteString, apns: info.apns.production,
-      apnsChannels: info.apns.channelsProduction, authorityFile: authorityFile,
+      apnsChannels: info.apns.channelsProduction, proxy: nil, authorityFile: authorityFile,
       authorityPEM: pem, services: info.services, topic: topic,
       credentials: [
         credential(

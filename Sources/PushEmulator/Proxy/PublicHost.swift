@@ -1,0 +1,69 @@
+import Wire
+
+/// A host of a push service on the internet, for which the proxy puts a stand-in.
+struct PublicHost: Sendable {
+  /// In lower case; a leading `*.` stands for one label.
+  let name: String
+  let ports: Set<UInt16>
+  /// The stand-in for clients that offer `h2` by ALPN, and the one for others.
+  let listeners: (http2: EmulatorListener, http1: EmulatorListener)
+
+  private init(
+    _ name: String, _ http2: EmulatorListener, _ http1: EmulatorListener? = nil,
+    ports: Set<UInt16> = [443]
+  ) {
+    self.name = name
+    self.ports = ports
+    listeners = (http2, http1 ?? http2)
+  }
+
+  static let all: [PublicHost] = [
+    // Apple takes pushes on both ports (docs/protocol/push-services/apns.md, section 1).
+    .init("api.push.apple.com", .apnsProduction, ports: [443, 2197]),
+    .init("api.sandbox.push.apple.com", .apnsSandbox, ports: [443, 2197]),
+    .init("api.development.push.apple.com", .apnsSandbox, ports: [443, 2197]),
+    .init("api-manage-broadcast.push.apple.com", .apnsChannelsProduction, ports: [2196]),
+    .init("api-manage-broadcast.sandbox.push.apple.com", .apnsChannelsSandbox, ports: [2195]),
+    // Google's Web Push is at FCM's host, too; `StandIn.guest(for:)` tells them apart.
+    .init("fcm.googleapis.com", .fcm, .fcmHTTP1),
+    .init("oauth2.googleapis.com", .fcm, .fcmHTTP1),
+    .init("iid.googleapis.com", .fcm, .fcmHTTP1),
+    .init("*.notify.windows.com", .wns),
+    .init("login.live.com", .wns),
+    .init("login.microsoftonline.com", .wns),
+    .init("updates.push.services.mozilla.com", .webPush, .webPushHTTP1),
+    .init("web.push.apple.com", .webPush, .webPushHTTP1),
+  ]
+
+  /// The entry for a host in lower case.
+  static func named(_ host: String) -> PublicHost? {
+    all.first { entry in
+      guard entry.name.hasPrefix("*.") else { return entry.name == host }
+      let (label, rest) = (host.prefix { $0 != "." }, host.drop { $0 != "." })
+      return !label.isEmpty && rest == entry.name.dropFirst()
+    }
+  }
+
+  /// The names for the certificate of a service's stand-in.
+  static func names(of service: PushService) -> [String] {
+    all.filter { $0.listeners.http2.service == service }.map(\.name)
+  }
+}
+
+/// Web Push at the vendors' own addresses.
+extension WebPushFlavor {
+  /// The address of a subscription as a browser of the vendor would be given it.
+  func publicEndpoint(_ id: String) -> String {
+    switch self {
+    case .rfc, .mozilla: "https://updates.push.services.mozilla.com/wpush/v2/" + id
+    case .google: "https://fcm.googleapis.com/fcm/send/" + id
+    case .apple: "https://web.push.apple.com/" + id
+    }
+  }
+
+  /// The origins that a VAPID token may name.
+  static let publicOrigins = [
+    "https://updates.push.services.mozilla.com", "https://fcm.googleapis.com",
+    "https://web.push.apple.com",
+  ]
+}
