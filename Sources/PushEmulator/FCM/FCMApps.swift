@@ -11,6 +11,28 @@ extension FCMStandIn {
     let senderID: String
     var packageName: String
     var accounts: [Account]
+    /// Absent in older state files.
+    private var subscriptions: FCMTopics?
+
+    init(
+      number: UInt32, projectID: String, senderID: String, packageName: String,
+      accounts: [Account]
+    ) {
+      self.number = number
+      self.projectID = projectID
+      self.senderID = senderID
+      self.packageName = packageName
+      self.accounts = accounts
+    }
+
+    var topics: FCMTopics {
+      get { subscriptions ?? FCMTopics() }
+      _modify {
+        var topics = subscriptions.take() ?? FCMTopics()
+        defer { subscriptions = topics }
+        yield &topics
+      }
+    }
 
     var names: [String] { [projectID] }
 
@@ -107,6 +129,11 @@ extension FCMStandIn {
       let body = try JSONReader(try request.json(), known: ["by"])
       guard let by = try body.word("by", Registration.self) else { throw .missing("by") }
       try Self.register(index, by: by, in: &state)
+      return state.details(of: index)
+    }
+    api.onDevice(on, .post, "/topics") { state, index, request throws(ControlError) in
+      let body = try JSONReader(try request.json(), known: ["subscribe", "unsubscribe"])
+      try self.changeTopics(of: index, body, in: &state)
       return state.details(of: index)
     }
   }

@@ -6,8 +6,15 @@ struct FCMMessage: Sendable {
     case token(String)
     /// A Firebase installation id.
     case fid(String)
-    /// A topic or a condition.
-    case topic
+    case topic(String)
+    case condition(FCMCondition)
+
+    var isForTopics: Bool {
+      switch self {
+      case .topic, .condition: true
+      case .token, .fid: false
+      }
+    }
   }
 
   let target: Target
@@ -22,6 +29,8 @@ struct FCMMessage: Sendable {
 
   /// Maximum size of data, notification and the platforms' parts in bytes.
   static let limit = 4096
+  /// The same for a message to topics.
+  static let topicLimit = 2048
   /// The longest `ttl` in ms: 28 days, which is the default too.
   static let longestTTL: Int64 = 2_419_200_000
 
@@ -64,16 +73,17 @@ struct FCMMessage: Sendable {
       isHighPriority =
         message.field("notification") != nil || android?.field("notification") != nil
     }
-    try Self.checkSize(message)
+    try Self.checkSize(message, limit: target.isForTopics ? Self.topicLimit : Self.limit)
     let rest = (message.members ?? []).filter { !Self.targets.contains($0.name) }
     payload = JSONValue.object(rest).jsonBytes
   }
 
-  /// The named device; `nil` for a topic.
+  /// The named device or, as it is given to subscribers, topic.
   var handle: String? {
     switch target {
     case .token(let handle), .fid(let handle): handle
-    case .topic: nil
+    case .topic(let name): "/topics/" + name
+    case .condition: nil
     }
   }
 
@@ -106,7 +116,16 @@ struct FCMMessage: Sendable {
     switch name {
     case "token": return .token(text)
     case "fid": return .fid(text)
-    default: return .topic
+    case "topic":
+      guard FCMTopics.isName(text) else {
+        throw .fcm("INVALID_ARGUMENT", "Malformed topic name.")
+      }
+      return .topic(text)
+    default:
+      guard let condition = FCMCondition(text) else {
+        throw .fcm("INVALID_ARGUMENT", "Invalid condition expression provided.")
+      }
+      return .condition(condition)
     }
   }
 
@@ -137,11 +156,13 @@ struct FCMMessage: Sendable {
   }
 
   /// Checks the size of `data`, `notification` and the platforms' parts.
-  private static func checkSize(_ message: JSONValue) throws(FCMRefusal) {
+  private static func checkSize(_ message: JSONValue, limit: Int) throws(FCMRefusal) {
     let counted = ["data", "notification", "android", "webpush", "apns"]
     let size = counted.reduce(0) { $0 + (message.field($1)?.jsonBytes.count ?? 0) }
     guard size <= limit else {
-      throw .fcm("INVALID_ARGUMENT", "Android message is too big")
+      throw .fcm(
+        "INVALID_ARGUMENT",
+        limit == topicLimit ? "Topics message is too big" : "Android message is too big")
     }
   }
 }

@@ -40,6 +40,14 @@ struct FCMRefusal: Error, Sendable, Equatable {
       retryAfter: retryAfter)
   }
 
+  static let unauthenticated = FCMRefusal(
+    status: 401, word: "UNAUTHENTICATED",
+    message: "Request had invalid authentication credentials. Expected OAuth 2 access token.")
+
+  static let tooManyTopics = FCMRefusal(
+    status: 429, word: "RESOURCE_EXHAUSTED",
+    message: "The app instance has \(FCMTopics.limit) topics already.")
+
   /// FCM's codes with their HTTP status.
   private static let statuses: [(code: String, status: Int)] = [
     ("INVALID_ARGUMENT", 400), ("UNREGISTERED", 404), ("SENDER_ID_MISMATCH", 403),

@@ -43,6 +43,8 @@ final class FCMStandIn: NamedStandIn, @unchecked Sendable {
   static let service = PushService.fcm
   static let listeners: [EmulatorListener] = [.fcm, .fcmHTTP1]
   static let hasTokenName = true
+  /// A thousand registration tokens of the Instance ID API.
+  static let maxBody = 256 * 1024
   static let handleMembers = ["token", "fid"]
 
   let options: FCMOptions
@@ -67,6 +69,7 @@ final class FCMStandIn: NamedStandIn, @unchecked Sendable {
   func forgetDevices() {
     deviceRates = [:]
     projectRates = RateTable()
+    for number in apps.all.keys { apps.change(number) { $0.topics = FCMTopics() } }
   }
 
   // MARK: Requests
@@ -75,6 +78,7 @@ final class FCMStandIn: NamedStandIn, @unchecked Sendable {
     enum Path: Sendable, Equatable {
       case token
       case send(project: String)
+      case topics(FCMTopicRequest)
       case other
     }
 
@@ -96,7 +100,7 @@ final class FCMStandIn: NamedStandIn, @unchecked Sendable {
 
   func read(_ request: HTTP2ServerRequest) -> Reading {
     var reading = Reading()
-    reading.path = Self.path(request.path)
+    reading.path = Self.path(request)
     reading.isPost = request.method == "POST"
     reading.bearer = request.fields.first("authorization")?.credentials("bearer")
     reading.contentType = request.fields.first("content-type")
@@ -109,19 +113,19 @@ final class FCMStandIn: NamedStandIn, @unchecked Sendable {
       } catch {
         reading.message = .failure(error)
       }
-    case .other: break
+    case .topics, .other: break
     }
     return reading
   }
 
-  /// `/token`, or `/v1/projects/{p}/messages:send`; a query is ignored.
-  private static func path(_ text: String) -> Reading.Path {
-    let path = text.prefix { $0 != "?" }
+  /// `/token`, `/v1/projects/{p}/messages:send` with any query, or a path of subscriptions.
+  private static func path(_ request: HTTP2ServerRequest) -> Reading.Path {
+    let path = request.path.prefix { $0 != "?" }
     if path == "/token" { return .token }
     let start = "/v1/projects/"
     let end = "/messages:send"
     guard path.hasPrefix(start), path.hasSuffix(end), path.utf8.count > start.count + end.count
-    else { return .other }
+    else { return FCMTopicRequest(request).map(Reading.Path.topics) ?? .other }
     let project = path.dropFirst(start.count).dropLast(end.count)
     return project.contains("/") ? .other : .send(project: String(project))
   }
@@ -129,14 +133,18 @@ final class FCMStandIn: NamedStandIn, @unchecked Sendable {
   func subject(
     _ reading: Reading, slot: Int, forFaults: Bool, in state: EmulatorState
   ) -> ServiceSubject {
-    guard case .send(let project) = reading.path else {
-      return ServiceSubject(name: reading.path == .token ? tokenServiceName : serviceName)
+    if reading.path == .token { return ServiceSubject(name: tokenServiceName) }
+    var subject = ServiceSubject(name: serviceName)
+    switch reading.path {
+    case .send(let project):
+      subject.app = apps.named(project)?.number
+      if case .success(let message) = reading.message { subject.handle = message.handle }
+    case .topics(let request): subject.handle = request.handle
+    default: return subject
     }
-    var subject = ServiceSubject(name: serviceName, app: apps.named(project)?.number)
-    if case .success(let message) = reading.message, let token = message.handle {
-      subject.handle = token
-      // The device's own app, in case another project's credential is used.
-      subject.app = app(ofHandle: token, in: state) ?? subject.app
+    // The device's own app, in case another project's credential is used.
+    if let handle = subject.handle {
+      subject.app = app(ofHandle: handle, in: state) ?? subject.app
     }
     subject.credential = reading.bearer.flatMap {
       tokens.token($0, now: state.clock.now)?.clientID
@@ -157,7 +165,12 @@ final class FCMStandIn: NamedStandIn, @unchecked Sendable {
     var credential = Journal.Credential.none
     var answer: ServiceAnswer
     do throws(FCMRefusal) {
-      answer = try send(reading, now: now, credential: &credential, in: &state)
+      if case .topics(let request) = reading.path {
+        answer = try self.answer(
+          request, bearer: reading.bearer, now: now, credential: &credential, in: &state)
+      } else {
+        answer = try send(reading, now: now, credential: &credential, in: &state)
+      }
     } catch {
       if reading.bearer != nil, case .none = credential { credential = .refusedToken }
       answer = ServiceAnswer(error.response, reason: error.reason)
@@ -197,16 +210,31 @@ final class FCMStandIn: NamedStandIn, @unchecked Sendable {
     guard case .send(let project) = reading.path, reading.isPost else {
       throw .init(status: 404, word: "NOT_FOUND", message: "Method not found.")
     }
-    let app = try app(reading, project: project, now: now, credential: &credential)
+    let app = try app(reading.bearer, project: project, now: now, credential: &credential)
     let message = try message(reading)
     func answer(_ id: String) -> ServiceAnswer {
       ServiceAnswer(.json(200, ["name": .string("projects/\(project)/messages/" + id)]))
     }
-    // Topics have no subscribers here.
-    if message.target == .topic { return answer(String(state.generator.next())) }
+    let ttl = message.timeToLive ?? FCMMessage.longestTTL
+    let condition: FCMCondition? =
+      switch message.target {
+      case .topic(let name): .topic(name)
+      case .condition(let condition): condition
+      case .token, .fid: nil
+      }
+    if let condition {
+      if message.isValidateOnly { return answer("fake_message_id") }
+      let id = String(state.generator.next())
+      let notification = Self.notification(
+        message, id: id, from: message.handle ?? app.senderID, ttl: ttl, now: now,
+        requestSeq: state.lastRequest)
+      var accepted = answer(id)
+      let (recipients, action) = fanOut(notification, to: condition, of: app, now: now, in: &state)
+      (accepted.recipients, accepted.storeAction) = (recipients, action)
+      return accepted
+    }
     let device = try device(of: app, message, now: now, in: state)
     if message.isValidateOnly { return answer("fake_message_id") }
-    let ttl = message.timeToLive ?? FCMMessage.longestTTL
     guard
       isWithinRates(
         device: device, app: app.number, isCollapsible: message.collapseKey != nil && ttl > 0,
@@ -220,15 +248,12 @@ final class FCMStandIn: NamedStandIn, @unchecked Sendable {
     return accepted
   }
 
-  /// Authenticates the sender for a project.
-  private func app(
-    _ reading: Reading, project: String, now: Int64, credential: inout Journal.Credential
+  /// Authenticates the sender for a project; `nil` is the sender's own.
+  func app(
+    _ bearer: String?, project: String?, now: Int64, credential: inout Journal.Credential
   ) throws(FCMRefusal) -> App {
-    guard let bearer = reading.bearer, let token = tokens.token(bearer, now: now) else {
-      throw .init(
-        status: 401, word: "UNAUTHENTICATED",
-        message: "Request had invalid authentication credentials. Expected OAuth 2 access token.")
-    }
+    guard let bearer, let token = tokens.token(bearer, now: now) else { throw .unauthenticated }
+    let project = project ?? apps[token.app]?.projectID ?? ""
     guard token.scopes.contains(where: { Self.sendScopes.contains($0) }),
       let app = apps.named(project), app.number == token.app
     else {
@@ -249,16 +274,11 @@ final class FCMStandIn: NamedStandIn, @unchecked Sendable {
     return try message.get()
   }
 
-  /// The device that the target names. A device is registered either by its token or by its
-  /// installation id, and no longer has the other; `token` also accepts an id during the
-  /// transition.
+  /// The device that the target names.
   private func device(
     of app: App, _ message: FCMMessage, now: Int64, in state: EmulatorState
   ) throws(FCMRefusal) -> Int {
-    let token: String
-    switch message.target {
-    case .topic: throw .badRequest("message.token", "Recipient of the message is not set.")
-    case .fid(let fid):
+    if case .fid(let fid) = message.target {
       guard fid.utf8.count <= 256,
         fid.utf8.allSatisfy({ $0.isBase64URL || $0 == UInt8(ascii: ":") })
       else {
@@ -267,26 +287,31 @@ final class FCMStandIn: NamedStandIn, @unchecked Sendable {
       guard FCMToken.isInstallationID(fid) else {
         throw .fcm("UNREGISTERED", "Requested entity was not found.")
       }
-      token = fid
-    case .token(let text):
-      guard FCMToken.isWellFormed(text) || FCMToken.isInstallationID(text) else {
-        throw .fcm(
-          "INVALID_ARGUMENT",
-          "The registration token is not a valid FCM registration token")
-      }
-      token = text
     }
-    let found = state.find(.fcm, token, now: now)
+    let device = try device(of: app, message.handle ?? "", now: now, in: state)
+    if let package = message.restrictedPackage, package != app.packageName {
+      throw .fcm(
+        "INVALID_ARGUMENT",
+        "The registration token does not match the restricted package name.")
+    }
+    return device
+  }
+
+  /// The device with a handle. It is registered either by its token or by its installation id, and
+  /// no longer has the other; where a token is asked for, an id is taken during the transition.
+  func device(
+    of app: App, _ handle: String, now: Int64, in state: EmulatorState
+  ) throws(FCMRefusal) -> Int {
+    guard FCMToken.isWellFormed(handle) || FCMToken.isInstallationID(handle) else {
+      throw .fcm(
+        "INVALID_ARGUMENT", "The registration token is not a valid FCM registration token")
+    }
+    let found = state.find(.fcm, handle, now: now)
     if let found, state.devices[found.device].app != app.number {
       throw .fcm("SENDER_ID_MISMATCH", "SenderId mismatch")
     }
     guard let found, found.isAlive else {
       throw .fcm("UNREGISTERED", "Requested entity was not found.")
-    }
-    if let package = message.restrictedPackage, package != app.packageName {
-      throw .fcm(
-        "INVALID_ARGUMENT",
-        "The registration token does not match the restricted package name.")
     }
     return found.device
   }

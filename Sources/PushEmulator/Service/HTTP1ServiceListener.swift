@@ -29,7 +29,7 @@ final class HTTP1ServiceListener<Service: StandIn>: ServiceListener {
         certificatePEM: identity.certificatePEM, privateKeyPEM: try identity.privateKeyPEM())
     }
     configuration.offersHTTP2 = false
-    configuration.maxBodyBytes = 64 * 1024
+    configuration.maxBodyBytes = Service.maxBody
     configuration.maxConnections = 10_000
     configuration.idleTimeout = .seconds(3600)
     configuration.observer = handler

@@ -175,6 +175,14 @@ struct AppTable<App: ServiceApp>: Sendable {
     for name in app.names { numbers[name] = app.number }
   }
 
+  /// Changes an app in place, but not its names.
+  mutating func change<Failure: Error>(
+    _ number: UInt32, _ body: (inout App) throws(Failure) -> Void
+  ) throws(Failure) {
+    guard all[number] != nil else { return }
+    try body(&all[number]!)
+  }
+
   mutating func remove(_ number: UInt32) {
     for name in all.removeValue(forKey: number)?.names ?? [] { numbers[name] = nil }
   }

@@ -67,6 +67,7 @@ final class ServiceListeners: Sendable {
     var configuration = HTTP2ServerConfiguration(
       host: options.host, port: port, certificatePEM: Array(identity.certificatePEM.utf8),
       keyPEM: Array(try identity.privateKeyPEM().utf8))
+    configuration.maxBody = type(of: service).maxBody
     configuration.clientCertificates = .ignored
     // The emulator's clock determines idle timeouts, not the server's.
     configuration.idleTimeout = nil

@@ -19,6 +19,8 @@ protocol StandIn: AnyObject, Sendable {
   static var listeners: [EmulatorListener] { get }
   /// Whether fault rules and journal distinguish the token endpoint.
   static var hasTokenName: Bool { get }
+  /// Maximum size of a request's body in bytes.
+  static var maxBody: Int { get }
 
   init(_ options: EmulatorOptions)
 
@@ -156,6 +158,7 @@ protocol StandIn: AnyObject, Sendable {
 
 extension StandIn {
   static var hasTokenName: Bool { false }
+  static var maxBody: Int { 64 * 1024 }
   var service: PushService { Self.service }
   var idleTimeout: Int64? { nil }
   var handleLifetime: Int64? { nil }
