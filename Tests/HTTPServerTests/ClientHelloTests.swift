@@ -11,10 +11,14 @@ struct ClientHelloTests {
     } + bytes
   }
 
-  /// A hello with these protocols; `nil` leaves ALPN out.
-  static func message(_ protocols: [String]?) -> [UInt8] {
+  /// A hello with these protocols, and with the content of SNI; `nil` leaves either out.
+  static func message(_ protocols: [String]?, serverNames: [UInt8]? = nil) -> [UInt8] {
     var extensions: [UInt8] = [0, 10]
     extensions += field([0, 2, 0, 29], lengthBytes: 2)
+    if let serverNames {
+      extensions += [0, 0]
+      extensions += field(serverNames, lengthBytes: 2)
+    }
     if let protocols {
       let names: [UInt8] = protocols.flatMap { field(Array($0.utf8), lengthBytes: 1) }
       extensions += [0, 16]
@@ -41,6 +45,25 @@ struct ClientHelloTests {
   @Test("h2 is found wherever it stands in the list", arguments: offers)
   func offer(protocols: [String]?, expected: ClientHello) {
     #expect(Self.read(Self.record(Self.message(protocols))) == expected)
+  }
+
+  @Test("the server's name is read, if there is one in the right form")
+  func serverName() {
+    let host = Self.field(Array("fcm.example".utf8), lengthBytes: 2)
+    let cases: [([UInt8]?, String?)] = [
+      (Self.field([0] + host, lengthBytes: 2), "fcm.example"), (nil, nil), ([], nil),
+      ([0, 0], nil),
+      (Self.field([1] + host, lengthBytes: 2), nil), ([0, 4, 0, 0, 9, 1], nil),
+      (Self.field([0] + Self.field([0xFF, 0xFE], lengthBytes: 2), lengthBytes: 2), nil),
+    ]
+    for (names, expected) in cases {
+      let hello = Self.record(Self.message(["h2"], serverNames: names))
+      #expect(hello.withUnsafeBytes { ClientHello.serverName($0) } == expected)
+    }
+    let whole = Self.record(Self.message(nil, serverNames: cases[0].0))
+    for count in 0..<whole.count {
+      #expect(whole[..<count].withUnsafeBytes { ClientHello.serverName($0) } == nil)
+    }
   }
 
   @Test("a hello that has come in part is waited for, whatever part it is")

@@ -194,14 +194,28 @@ struct ProxyTests {
     }
   }
 
-  @Test("answers a head without end, and TLS to the proxy itself")
+  @Test("leads a client that speaks TLS at once by the name that it wants to reach")
+  func serverName() async throws {
+    try await Self.run { port, addresses in
+      let client = try RawClient(port: port)
+      try client.startTLS(
+        as: "api.push.apple.com", trusting: addresses.authorityPEM, offering: ["h2"])
+      #expect(client.chosenProtocol == "h2")
+      let refused = try RawClient(port: port)
+      #expect(throws: RawClient.Failure.self) {
+        try refused.startTLS(as: "example.com", trusting: addresses.authorityPEM)
+      }
+    }
+  }
+
+  @Test("answers a head without end, and bytes that are neither HTTP nor TLS")
   func bounds() async throws {
     try await Self.run { port, _ in
       let client = try RawClient(port: port)
       try client.send("CONNECT " + String(repeating: "a", count: 10_000))
       #expect(try client.readReply().status == 431)
       let other = try RawClient(port: port)
-      try other.send([0x16, 3, 1, 0, 5, 1, 0, 0, 1, 0])
+      try other.send([0, 1, 2, 3])
       #expect(try other.readReply().status == 400)
     }
   }

@@ -137,19 +137,24 @@ final class ProxyTunnel {
   }
 
   func refuse(_ refusal: ProxyRefusal, now: UInt64) {
+    forbidden = refusal.forbiddenHost
+    refuse(with: refusal.reply, now: now)
+  }
+
+  private func refuse(with reply: [UInt8], now: UInt64) {
     if server >= 0 { Socket.close(server) }
     server = -1
     stage = .refused
     input = []
-    toClient.pending = refusal.reply
-    forbidden = refusal.forbiddenHost
+    toClient.pending = reply
     deadline = now + min(options.setupTimeout, .seconds(2)).nanoseconds
   }
 
   // MARK: Setup
 
   private func readRequest(now: UInt64) {
-    // A client that speaks TLS to the proxy itself would wait in vain.
+    // A client that speaks TLS at once believes to be at the service: by a file of hosts, say.
+    if input.first == 0x16 { return readServerName(now: now) }
     if let first = input.first, !(UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(first) {
       return refuse(.malformed, now: now)
     }
@@ -177,14 +182,31 @@ final class ProxyTunnel {
     }
   }
 
+  /// Continues with a client that has sent no request, but names the host by TLS (SNI).
+  private func readServerName(now: UInt64) {
+    guard !isPartial(input) else { return }
+    guard let name = input.withUnsafeBytes({ ClientHello.serverName($0) })?.lowercased(),
+      let host = PublicHost.named(name)
+    else { return refuse(with: Self.unrecognizedName, now: now) }
+    readHello(of: host, now: now)
+  }
+
+  /// The alert of TLS in its record (RFC 8446, section 6; RFC 6066, section 3).
+  private static let unrecognizedName: [UInt8] = [21, 3, 3, 0, 2, 2, 112]
+
   private static let established = Array("HTTP/1.1 200 Connection established\r\n\r\n".utf8)
 
   private func readHello(of host: PublicHost, now: UInt64) {
+    guard !isPartial(input) else { return }
     let hello = input.withUnsafeBytes { ClientHello($0) }
-    if hello == .partial, input.count < ClientHello.maxSize { return }
     let listeners = host.listeners
     let listener = hello == .offersHTTP2 ? listeners.http2 : listeners.http1
     connect(to: [routes.address(listener)], of: nil, after: 0, now: now)
+  }
+
+  /// Whether a client's first message of TLS is incomplete.
+  private func isPartial(_ input: [UInt8]) -> Bool {
+    input.count < ClientHello.maxSize && input.withUnsafeBytes { ClientHello($0) == .partial }
   }
 
   /// Continues with the addresses of an allowed host.
