@@ -7,12 +7,14 @@ extension ControlAPI {
   func addDevices(_ on: Adder) {
     on(.get, "/devices") { request throws(ControlError) in
       let app = request.query("appId")
+      let handle = request.query("handle")
       let newest = try request.number("newest")
       let limit = try request.number("limit") ?? .max
       return Self.response(
         try core.withState { state throws(ControlError) in
           let number = try app.map { id throws(ControlError) in try state.appNumber(id) }
-          let all = (0..<state.devices.count).filter { index in
+          let wanted = handle.map { state.devices(withHandle: $0) }
+          let all = (wanted ?? Array(0..<state.devices.count)).filter { index in
             let device = state.devices[index]
             return !device.flags.contains(.deleted) && (number == nil || device.app == number)
           }
@@ -106,6 +108,25 @@ extension ControlAPI {
 
 /// Devices and their events as the control API shows them.
 extension EmulatorState {
+  /// The devices that have a handle, or had it: a token, an id, or the address that contains it.
+  func devices(withHandle text: String) -> [Int] {
+    let text = Self.handle(in: text)
+    let token = APNsToken(text.lowercased().utf8)
+    let ofAPNs = APNsEnvironment.allCases.compactMap { environment in
+      token.flatMap { handles.device($0, in: environment) }
+    }
+    return ofAPNs + PushService.allCases.compactMap { handles.device($0, text) }
+  }
+
+  /// The handle in the address of a subscription or a channel; anything else is one as it is.
+  static func handle(in text: String) -> String {
+    guard text.hasPrefix("https://") || text.hasPrefix("http://") else { return text }
+    if let token = HTTPTarget(text).queryItem("token")?.rawValue {
+      return String(decoding: token, as: UTF8.self)
+    }
+    return String(text.split(separator: "/").last ?? "")
+  }
+
   /// The reply's description of a new device; short, because a load test makes very many.
   func summary(of index: Int) -> JSONValue {
     let device = devices[index]

@@ -84,7 +84,7 @@ extension ControlAPI {
       let after = try request.number("after") ?? 0
       let limit = try request.number("limit") ?? .max
       let status = try request.number("status")
-      let handle = request.query("handle")?.lowercased()
+      let handle = request.query("handle").map { EmulatorState.handle(in: $0).lowercased() }
       let service = request.query("pns")
       if let service, service != "*", ServiceName(service) == nil {
         throw .invalidValue("pns", "must be one of: \(ServiceName.list)")

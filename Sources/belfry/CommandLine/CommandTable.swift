@@ -3,7 +3,10 @@ enum CommandTable {
   static let groups: [(title: String, commands: [any Subcommand.Type])] = [
     (
       "Try it, and develop",
-      [DemoCommand.self, UpCommand.self, EmulatorCommand.self, PhoneCommand.self]
+      [
+        DemoCommand.self, UpCommand.self, EmulatorCommand.self, EmulatorWaitCommand.self,
+        PhoneCommand.self,
+      ]
     ),
     (
       "Serve",

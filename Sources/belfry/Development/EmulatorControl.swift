@@ -197,7 +197,7 @@ struct EmulatorControl: Sendable {
     return EventStreamReader.read(url)
   }
 
-  private func get<Reply: Decodable>(_ path: String) async throws -> Reply {
+  func get<Reply: Decodable>(_ path: String) async throws -> Reply {
     try decode(try accepted(try await answer("GET", path)))
   }
 
