@@ -56,6 +56,25 @@ import Wire
     }
   }
 
+  @Test("the journal's stream shows each request to whoever reads it")
+  func requests() async throws {
+    try await scene { scene in
+      let device = try await scene.harness.device(scene.app)
+      try await scene.push(device.token, "before")
+      let live = try scene.open("/v1/requests/events")
+      let whole = try scene.open("/v1/requests/events?after=0")
+      try await live.untilOpen()
+      #expect(try await whole.next().id == "1")
+      try await scene.push(device.token, "after")
+      for stream in [live, whole] {
+        let event = try await stream.next()
+        #expect(event.name == "request" && event.id == "2")
+        #expect(event.data["path"]?.text == "/3/device/" + device.token)
+        stream.close()
+      }
+    }
+  }
+
   @Test("history is replayed after a number, from the query or Last-Event-ID")
   func replay() async throws {
     try await scene { scene in

@@ -107,7 +107,9 @@ struct PortalCalls: Sendable {
     }
     var path = request.target.pathSegments.dropFirst(2)
       .map { String(decoding: $0.raw, as: UTF8.self) }.joined(separator: "/")
-    let isStream = request.method == .get && names.count == 6 && names[5] == "events"
+    // Of a device, of an app, or of the journal.
+    let isStream =
+      request.method == .get && (5...6).contains(names.count) && names.last == "events"
     guard isStream else {
       if let query = request.target.rawQuery {
         path += "?" + String(decoding: query, as: UTF8.self)

@@ -103,6 +103,11 @@ extension ControlAPI {
       }
       return Self.response(["requests": .array(entries.map(\.json)), "total": JSONValue(total)])
     }
+    on(.get, "/requests/events") { request throws(ControlError) in
+      let after = try request.after() ?? core.withState { $0.lastRequest }
+      let stream = RequestStream(core: core, after: after, heartbeat: heartbeat)
+      return HTTPResponse(.ok, headers: ServerSentEvent.headers, body: .stream(stream.run))
+    }
     on(.delete, "/requests") { _ in
       core.withState { $0.journal.removeAll() }
       return HTTPResponse(.noContent)

@@ -259,6 +259,7 @@ extension EmulatorState {
         bodyBytes: raw.body.count, status: record.status, reason: record.reason,
         faultID: record.faultID, storeAction: record.storeAction,
         recipients: record.recipients, microseconds: microseconds))
+    for wake in requestWatchers.values { wake() }
   }
 
   private static func head(_ raw: HTTP2ServerRequest) -> [UInt8] {

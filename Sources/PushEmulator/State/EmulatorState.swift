@@ -20,6 +20,8 @@ struct EmulatorState: Sendable {
   var journal: Journal
   var statistics = Statistics()
   var lastRequest = 0
+  /// Called for each request that is recorded, by number.
+  var requestWatchers: [Int: @Sendable () -> Void] = [:]
   /// Streams are distinguished by number, also across a reset.
   private var lastReader = 0
   /// Increases with each change of apps and devices: the state file follows it.
@@ -54,6 +56,7 @@ struct EmulatorState: Sendable {
     journal.removeAll()
     statistics = Statistics()
     lastRequest = 0
+    for wake in requestWatchers.values { wake() }
     handles = HandleTable()
     for service in services { service.reset(keepApps: keepApps, in: &self) }
     if !keepApps {
@@ -67,6 +70,13 @@ struct EmulatorState: Sendable {
   mutating func newReader(_ wake: @escaping @Sendable () -> Void) -> EventReader {
     lastReader += 1
     return EventReader(id: lastReader, wake: wake)
+  }
+
+  /// - Returns: The number by which the watcher is removed.
+  mutating func watchRequests(_ wake: @escaping @Sendable () -> Void) -> Int {
+    lastReader += 1
+    requestWatchers[lastReader] = wake
+    return lastReader
   }
 
   /// Does everything that is due: expirations, and pushes that were held long enough.

@@ -47,7 +47,10 @@ struct DevelopmentPortalController: PortalController {
   func events(
     _ call: EmulatorCall, after: Int?
   ) async throws -> AsyncThrowingStream<ServerSentEvent, any Error> {
-    let owner = call.path.split(separator: "/").dropLast().joined(separator: "/")
+    // The journal is always there, and long.
+    let isOfJournal = call.path == "v1/requests/events"
+    let owner =
+      isOfJournal ? "v1/health" : call.path.split(separator: "/").dropLast().joined(separator: "/")
     guard try await control.answer("GET", owner).status == 200 else {
       throw HubFailure(status: 404, message: "The emulator has no such device or app")
     }

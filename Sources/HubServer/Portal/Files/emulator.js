@@ -3,6 +3,7 @@
 
 import * as api from './api.js';
 import { platforms } from './platforms.js';
+import { pause } from './view.js';
 
 const root = '/$portal/emulator/v1/';
 
@@ -39,6 +40,24 @@ export async function control(path, options = {}) {
  */
 export const events = (device, told, signal, after) =>
   api.stream(`${root}devices/${encodeURIComponent(device)}/events`, told, signal, { after });
+
+/**
+ * Waits for the next request to the push services, or until the time is over, and then as long as lets requests that
+ * come together be read together.
+ * @param {AbortSignal} signal
+ * @returns {(ms: number) => Promise<void>}
+ */
+export function nextRequest(signal) {
+  let wake = () => {};
+  let came = false;
+  // Without the stream, as with an older emulator elsewhere, only the time counts.
+  api.stream(root + 'requests/events', () => { came = true; wake(); }, signal).catch(() => {});
+  return async (ms) => {
+    if (!came) await Promise.race([pause(ms, signal), new Promise((resolve) => { wake = () => resolve(undefined); })]);
+    if (came) await pause(20, signal);
+    came = false;
+  };
+}
 
 /** @type {Record<string, import('./platforms.js').Kind>} by the word of installations */
 export const kinds = Object.fromEntries(Object.entries(platforms).flatMap(([key, { phone }]) => phone ? [[key, phone]] : []));

@@ -4,12 +4,12 @@
 
 import * as api from '../api.js';
 import { dress } from '../dress.js';
-import { appOf, channelOf, control, decoded, events, kinds, platformOfService } from '../emulator.js';
+import { appOf, channelOf, control, decoded, events, kinds, nextRequest, platformOfService } from '../emulator.js';
 import { pretty } from '../explanation.js';
 import { platformName } from '../platforms.js';
 import { read } from '../preview.js';
 import { t, time } from '../text.js';
-import { announce, badge, button, checkbox, choice, code, data, dialog, el, facts, field, form, heading, input, link, nothing, pause, section, select, short, submitButton, svg } from '../view.js';
+import { announce, badge, button, checkbox, choice, code, data, dialog, el, facts, field, form, heading, input, link, nothing, section, select, short, submitButton, svg } from '../view.js';
 
 /** @typedef {import('../emulator.js').Device} Device */
 /** @typedef {import('../emulator.js').Arrival} Arrival */
@@ -80,7 +80,7 @@ export async function show(page) {
 }
 
 /**
- * Polls the journal with one request, regardless of the number of phones.
+ * Reads the journal with one request, regardless of the number of phones, when there is something new.
  * @param {import('../app.js').Page} page
  * @param {Map<string, Phone>} phones
  * @param {() => Promise<void>} refresh
@@ -88,16 +88,23 @@ export async function show(page) {
  */
 async function follow(page, phones, refresh, take) {
   let seq = (await control('requests', { query: { newest: 1 }, signal: page.signal })).requests[0]?.seq ?? 0;
-  for (let round = 1; ; round += 1) {
-    await pause(beat, page.signal);
+  const next = nextRequest(page.signal);
+  // When the devices, and when the inboxes of all phones were last read.
+  let [refreshed, looked] = [Date.now(), Date.now()];
+  for (;;) {
+    await next(beat);
     try {
       const { requests } = await control('requests', { query: { after: seq, limit: 2000 }, signal: page.signal });
       if (requests.length) seq = requests[requests.length - 1].seq;
       const services = new Set(requests.map((/** @type {any} */ one) => one.pns));
-      if (round % 6 === 0) await refresh();
+      const now = Date.now();
+      const [isOld, isTurn] = [now - refreshed > 6 * beat, now - looked > 12 * beat];
+      if (isOld) refreshed = now;
+      if (isTurn) looked = now;
+      if (isOld) await refresh();
       for (const phone of phones.values()) {
         // A phone that was offline gets stored pushes without a request.
-        if (services.has(phone.device.pns) || round % 12 === 0) await take(phone, true);
+        if (services.has(phone.device.pns) || isTurn) await take(phone, true);
       }
     } catch (error) {
       // The frame shows that the server is unreachable; when it is back, the journal is read from the start.

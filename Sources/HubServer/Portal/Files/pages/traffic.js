@@ -1,11 +1,11 @@
 // @ts-check
 // Requests of the hub to the push services' stand-ins, searchable, with the payloads that arrived.
 
-import { control, decoded, kinds, platformOfService } from '../emulator.js';
+import { control, decoded, kinds, nextRequest, platformOfService } from '../emulator.js';
 import { pretty } from '../explanation.js';
 import { platformName } from '../platforms.js';
 import { shortTime, t, time } from '../text.js';
-import { badge, button, calmly, checkbox, code, confirm, data, dialog, el, facts, failure, field, form, heading, input, nothing, pause, section, select, short, skeleton, table } from '../view.js';
+import { badge, button, calmly, checkbox, code, confirm, data, dialog, el, facts, failure, field, form, heading, input, nothing, section, select, short, skeleton, table } from '../view.js';
 
 /** Number of requests shown, and of devices whose inboxes are read for their payloads. */
 const most = 400;
@@ -102,8 +102,9 @@ export async function show(page) {
     said, place);
   void load().catch((error) => { if (!page.signal.aborted) place.replaceChildren(failure(error, () => void load())); });
   (async () => {
+    const next = nextRequest(page.signal);
     for (;;) {
-      await pause(2000, page.signal);
+      await next(2000);
       // Not while a person is reading.
       if (live.input.checked && !document.querySelector('dialog')) await load().catch(() => {});
     }
