@@ -101,7 +101,7 @@ final class ADMStandIn: NamedStandIn, @unchecked Sendable {
     _ request: ADMRequest, to id: String, now: Int64, in state: inout EmulatorState
   ) -> ServiceAnswer {
     guard let bearer = request.plain.authorization("bearer"),
-      let token = tokens.token(bearer, now: now)
+      let token = tokens.token(bearer, now: now), let app = token.app
     else {
       var answer = refusal(.accessTokenExpired, in: &state)
       if request.plain["authorization"] != nil { answer.credential = .refusedToken }
@@ -110,8 +110,8 @@ final class ADMStandIn: NamedStandIn, @unchecked Sendable {
     var answer: ServiceAnswer
     do throws(ADMReason) {
       let message = try request.message()
-      let (device, current) = try registration(id, of: token.app, now: now, in: state)
-      guard rates.take(token.app, rate: options.rates["adm"], now: now) else {
+      let (device, current) = try registration(id, of: app, now: now, in: state)
+      guard rates.take(app, rate: options.rates["adm"], now: now) else {
         throw .maxRateExceeded
       }
       let messageID = state.generator.uuid().text

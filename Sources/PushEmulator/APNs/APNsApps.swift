@@ -55,11 +55,13 @@ struct APNsAccounts: Sendable {
   /// them.
   private(set) var epoch = 0
 
-  func app(team: String, bundleID: String) -> APNsApp? {
-    teams[team]?[bundleID].flatMap { apps[$0] }
+  /// - Parameter team: `nil` for any.
+  func app(team: String?, bundleID: String) -> APNsApp? {
+    guard let team else { return apps.values.first { $0.bundleID == bundleID } }
+    return teams[team]?[bundleID].flatMap { apps[$0] }
   }
 
-  func hasApp(team: String, bundleID: ArraySlice<UInt8>) -> Bool {
+  func hasApp(team: String?, bundleID: ArraySlice<UInt8>) -> Bool {
     app(team: team, bundleID: String(decoding: bundleID, as: UTF8.self)) != nil
   }
 

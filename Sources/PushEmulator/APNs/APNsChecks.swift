@@ -17,7 +17,8 @@ extension APNsStandIn {
   }
 
   struct Identity {
-    let team: String
+    /// `nil` for any.
+    let team: String?
     let kid: String?
     let certificate: ClientCertificate?
   }
@@ -34,8 +35,9 @@ extension APNsStandIn {
       return Identity(team: app.teamID, kid: nil, certificate: certificate)
     }
     let token = try connection.judge(authorization: request.authorization, by: self, now: now)
-    credential = .token(token)
-    return Identity(team: token.teamID, kid: token.kid, certificate: nil)
+    // The journal keeps tokens whole, to share them.
+    credential = token.isAny ? .accepted(keyID: token.kid) : .token(token)
+    return Identity(team: token.isAny ? nil : token.teamID, kid: token.kid, certificate: nil)
   }
 
   /// Checks `apns-id` and the topic. The last topic is cached, because nearly every request has the
@@ -195,7 +197,7 @@ enum APNsTopic {
   /// Whether the topic has the suffix that the push type requires. A topic without a suffix must
   /// not have that of another type, unless the team has an app with exactly that name.
   static func suffixFits(
-    _ topic: ArraySlice<UInt8>, pushType: APNsPushType, team: String, accounts: APNsAccounts
+    _ topic: ArraySlice<UInt8>, pushType: APNsPushType, team: String?, accounts: APNsAccounts
   ) -> Bool {
     if pushType == .mdm { return true }
     let suffix = pushType.kind.topicSuffix.utf8
@@ -209,7 +211,7 @@ enum APNsTopic {
   ///
   /// - Parameter pushType: `nil` when the request has none: then the topic alone decides.
   static func target(
-    of topic: ArraySlice<UInt8>, pushType: APNsPushType?, team: String, accounts: APNsAccounts
+    of topic: ArraySlice<UInt8>, pushType: APNsPushType?, team: String?, accounts: APNsAccounts
   ) -> (target: TopicTarget, bundleID: String)? {
     let kinds = [APNsKind.alert] + APNsKind.allCases.filter { $0 != .alert }
     for kind in pushType.map({ [$0.kind] }) ?? kinds {

@@ -63,7 +63,8 @@ final class APNsConnection {
     if let current, current.epoch == apns.accounts.epoch, current.isWritten(bytes) {
       token = current
     } else {
-      token = try ProviderToken(bytes, accounts: apns.accounts, team: team, now: now)
+      token = try ProviderToken(
+        bytes, accounts: apns.accounts, team: team, acceptsAny: apns.acceptsAnyCredential, now: now)
       guard token.environment.allows(environment) else { throw .init(.badEnvironmentKeyID) }
       if let scope, scope != token.scope { throw .init(.unrelatedKeyID) }
     }
@@ -98,7 +99,10 @@ final class ProviderToken: Sendable {
   /// As sent, without the scheme.
   let bytes: [UInt8]
   let kid: String
+  /// Empty for a token of any team, see `isAny`.
   let teamID: String
+  /// Whether the key is not known, and the token is good for every app.
+  let isAny: Bool
   /// Unix seconds.
   let issuedAt: Int64
   let scope: APNsKeyScope
@@ -144,21 +148,37 @@ final class ProviderToken: Sendable {
   /// Checks form, algorithm, key, team, time of issue and signature (docs/protocol/emulator.md,
   /// section 4.2, check 5; also the revocation of check 6, because it has the same reply).
   ///
-  /// - Parameter team: The connection's, once it has one.
+  /// - Parameters:
+  ///   - team: The connection's, once it has one.
+  ///   - acceptsAny: Whether a token of an unknown key is checked by its form only.
   init(
-    _ bytes: ArraySlice<UInt8>, accounts: APNsAccounts, team: String?, now: Int64
+    _ bytes: ArraySlice<UInt8>, accounts: APNsAccounts, team: String?, acceptsAny: Bool, now: Int64
   ) throws(APNsRefusal) {
     // Far longer than any real token; anything longer is not decoded.
     guard bytes.count <= 4096,
       let token = try? CompactJWS(String(decoding: bytes, as: UTF8.self)),
       token.header.string("alg") == "ES256",
-      let kid = token.header.string("kid"), let key = accounts.keys[kid],
-      let publicKey = try? P256PublicKey(pem: key.publicKeyPEM),
-      let issuer = token.claims.string("iss"), issuer == key.teamID,
-      team == nil || team == issuer,
-      let issuedAt = Self.seconds(token.claims), issuedAt <= now / 1000 + Self.skew,
-      let isRaw = Self.isRawSignature(token, by: publicKey), !key.isRevoked
+      let kid = token.header.string("kid"),
+      let issuedAt = Self.seconds(token.claims), issuedAt <= now / 1000 + Self.skew
     else { throw .init(.invalidProviderToken) }
+    let isRaw: Bool
+    if let key = accounts.keys[kid] {
+      guard let publicKey = try? P256PublicKey(pem: key.publicKeyPEM),
+        token.claims.string("iss") == key.teamID,
+        let form = Self.isRawSignature(token, by: publicKey), !key.isRevoked
+      else { throw .init(.invalidProviderToken) }
+      isRaw = form
+      (isAny, self.kid, teamID) = (false, kid, key.teamID)
+      (scope, environment) = (key.scope, key.environment)
+    } else {
+      guard acceptsAny, AnyCredential.isProviderToken(token) else {
+        throw .init(.invalidProviderToken)
+      }
+      isRaw = token.signature.count == 64
+      (isAny, self.kid, teamID) = (true, AnyCredential.name, "")
+      (scope, environment) = (.team, .both)
+    }
+    guard team == nil || team == teamID else { throw .init(.invalidProviderToken) }
     var warnings: [String] = []
     if !isRaw {
       warnings.append(
@@ -170,10 +190,6 @@ final class ProviderToken: Sendable {
     self.bytes = Array(bytes)
     self.issuedAt = issuedAt
     self.warnings = warnings
-    self.kid = kid
-    teamID = key.teamID
-    scope = key.scope
-    environment = key.environment
     epoch = accounts.epoch
   }
 

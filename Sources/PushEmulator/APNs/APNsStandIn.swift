@@ -11,6 +11,7 @@ final class APNsStandIn: StandIn, @unchecked Sendable {
   ]
 
   let options: APNsOptions
+  let acceptsAnyCredential: Bool
   var accounts = APNsAccounts()
   var channels = APNsChannels()
   /// By slot of the state's connection table.
@@ -22,6 +23,7 @@ final class APNsStandIn: StandIn, @unchecked Sendable {
 
   init(_ options: EmulatorOptions) {
     self.options = options.apns
+    acceptsAnyCredential = options.acceptsAnyCredential
     let limit = max(1, options.apns.storedPerApp)
     shelf = Shelf(number: 0, limit: limit, overflow: limit == 1 ? .replacesOldest : .dropsOldest)
   }

@@ -48,6 +48,7 @@ final class FCMStandIn: NamedStandIn, @unchecked Sendable {
   static let handleMembers = ["token", "fid"]
 
   let options: FCMOptions
+  private let acceptsAnyCredential: Bool
   private let serviceName = ServiceName(.fcm)
   private let tokenServiceName = ServiceName(.fcm, ofTokens: true)
   var apps = AppTable<App>()
@@ -62,7 +63,10 @@ final class FCMStandIn: NamedStandIn, @unchecked Sendable {
     var collapsible = TokenBucket()
   }
 
-  init(_ options: EmulatorOptions) { self.options = options.fcm }
+  init(_ options: EmulatorOptions) {
+    self.options = options.fcm
+    acceptsAnyCredential = options.acceptsAnyCredential
+  }
 
   func revokeTokens(of app: UInt32) { tokens.revoke(app: app) }
 
@@ -210,7 +214,8 @@ final class FCMStandIn: NamedStandIn, @unchecked Sendable {
     guard case .send(let project) = reading.path, reading.isPost else {
       throw .init(status: 404, word: "NOT_FOUND", message: "Method not found.")
     }
-    let app = try app(reading.bearer, project: project, now: now, credential: &credential)
+    let app = try app(
+      reading.bearer, project: project, now: now, credential: &credential, in: state)
     let message = try message(reading)
     func answer(_ id: String) -> ServiceAnswer {
       ServiceAnswer(.json(200, ["name": .string("projects/\(project)/messages/" + id)]))
@@ -248,19 +253,24 @@ final class FCMStandIn: NamedStandIn, @unchecked Sendable {
     return accepted
   }
 
-  /// Authenticates the sender for a project; `nil` is the sender's own.
+  /// Authenticates the sender for a project.
+  ///
+  /// - Parameter project: `nil` is the sender's own; where it may use all, that of `handle`.
   func app(
-    _ bearer: String?, project: String?, now: Int64, credential: inout Journal.Credential
+    _ bearer: String?, project: String?, of handle: String? = nil, now: Int64,
+    credential: inout Journal.Credential, in state: EmulatorState
   ) throws(FCMRefusal) -> App {
     guard let bearer, let token = tokens.token(bearer, now: now) else { throw .unauthenticated }
-    let project = project ?? apps[token.app]?.projectID ?? ""
+    let own = token.app ?? handle.flatMap { app(ofHandle: $0, in: state) }
+    let project = project ?? own.flatMap { apps[$0]?.projectID } ?? ""
     guard token.scopes.contains(where: { Self.sendScopes.contains($0) }),
-      let app = apps.named(project), app.number == token.app
+      let app = apps.named(project), token.app == nil || app.number == token.app
     else {
       throw .init(
         status: 403, word: "PERMISSION_DENIED",
         message: "Permission 'cloudmessaging.messages.create' denied on resource "
-          + "'//cloudresourcemanager.googleapis.com/projects/\(project)' (or it may not exist).")
+          + "'//cloudresourcemanager.googleapis.com/projects/\(project)' (or it may not exist)."
+          + (token.app == nil ? " The emulator makes projects by POST /v1/apps." : ""))
     }
     credential = Self.credential(token.clientID, scopes: token.scopes)
     return app
@@ -396,7 +406,7 @@ final class FCMStandIn: NamedStandIn, @unchecked Sendable {
   /// Runs the checks in order.
   private func client(
     _ reading: Reading, now: Int64, in state: EmulatorState
-  ) throws(TokenRefusal) -> (app: UInt32, client: String, scopes: [String]) {
+  ) throws(TokenRefusal) -> (app: UInt32?, client: String, scopes: [String]) {
     guard reading.isPost else {
       throw .init(405, "invalid_request", "The token endpoint takes POST only.")
     }
@@ -428,10 +438,11 @@ final class FCMStandIn: NamedStandIn, @unchecked Sendable {
     return (app, client, scopes)
   }
 
-  /// The app and the client whose key signed; the account is known and enabled.
+  /// The app and the client whose key signed; the account is known and enabled. Where any
+  /// credential is accepted, an unknown account is good for every app.
   private func signer(
     of assertion: CompactJWS
-  ) throws(TokenRefusal) -> (app: UInt32, client: String) {
+  ) throws(TokenRefusal) -> (app: UInt32?, client: String) {
     guard assertion.header.string("alg") == "RS256",
       let client = assertion.claims.string("iss")
     else { throw .init(400, "invalid_grant", "Invalid JWT Signature.") }
@@ -439,6 +450,12 @@ final class FCMStandIn: NamedStandIn, @unchecked Sendable {
       app.accounts.filter { $0.clientEmail == client }.map { (app.number, $0) }
     }
     guard !all.isEmpty else {
+      if acceptsAnyCredential {
+        guard AnyCredential.isServiceAccount(assertion) else {
+          throw .init(400, "invalid_grant", "Invalid JWT: no assertion of a service account")
+        }
+        return (nil, AnyCredential.name)
+      }
       throw .init(400, "invalid_grant", "Invalid grant: account not found")
     }
     let keyID = assertion.header.string("kid")

@@ -151,7 +151,7 @@ extension FCMStandIn {
       return try batch(
         request, adds: adds, bearer: bearer, now: now, credential: &credential, in: &state)
     case .registration(let project, let handle, let topic):
-      let app = try app(bearer, project: project, now: now, credential: &credential)
+      let app = try app(bearer, project: project, now: now, credential: &credential, in: state)
       let device = try device(of: app, handle, now: now, in: state)
       let name = "projects/\(project)/registrations/\(handle)/topicSubscriptions"
       return try answer(request, about: topic, of: device, app, name: name, now: now, in: &state)
@@ -226,10 +226,12 @@ extension FCMStandIn {
       throw .init(status: 404, word: "NOT_FOUND", message: "Method not found.")
     }
     guard request.isAccessToken else { throw .unauthenticated }
-    let app = try app(bearer, project: nil, now: now, credential: &credential)
+    let body = try? JSONValue.read(request.body, uniqueNames: true)
+    let app = try app(
+      bearer, project: nil, of: body?.array("registration_tokens")?.first?.text, now: now,
+      credential: &credential, in: state)
     let prefix = "/topics/"
-    guard let body = try? JSONValue.read(request.body, uniqueNames: true),
-      let topic = body["to"]?.text, topic.hasPrefix(prefix),
+    guard let body, let topic = body["to"]?.text, topic.hasPrefix(prefix),
       FCMTopics.isName(String(topic.dropFirst(prefix.count))),
       let handles = body.array("registration_tokens"), (1...1000).contains(handles.count)
     else {

@@ -14,6 +14,10 @@ package struct EmulatorOptions: Sendable {
   /// The proxy by which clients reach the stand-ins under the services' real names; `nil` for none.
   /// Needs `tls`.
   package var proxy: ProxyOptions?
+  /// Whether APNs, FCM, WNS and Web Push accept credentials that the emulator did not issue, such
+  /// as those of a real app: their form is checked, and what they are signed with where the key is
+  /// known. Nothing of them is kept; see `AnyCredential`.
+  package var acceptsAnyCredential = false
   /// The directory of the certificate authority (`ca.pem`, `ca-key.pem`), so that clients also
   /// trust the next run; `nil` makes one for this run.
   package var authorityDirectory: String?

@@ -45,7 +45,8 @@ extension TokenRefusal {
 /// The access tokens that a service has issued.
 struct AccessTokens: Sendable {
   struct Token: Sendable {
-    let app: UInt32
+    /// `nil` for every app: of a credential that the emulator did not issue.
+    let app: UInt32?
     /// The client's id.
     let clientID: String
     let scopes: [String]

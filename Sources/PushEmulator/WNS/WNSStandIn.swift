@@ -60,6 +60,7 @@ final class WNSStandIn: NamedStandIn, @unchecked Sendable {
   }
 
   private let options: WNSOptions
+  private let acceptsAnyCredential: Bool
   private let serviceName = ServiceName(.wns)
   private let tokenServiceName = ServiceName(.wns, ofTokens: true)
   var apps = AppTable<App>()
@@ -67,7 +68,10 @@ final class WNSStandIn: NamedStandIn, @unchecked Sendable {
   private var appRates = RateTable<UInt32>()
   private var channelRates = RateTable<Int>()
 
-  init(_ options: EmulatorOptions) { self.options = options.wns }
+  init(_ options: EmulatorOptions) {
+    self.options = options.wns
+    acceptsAnyCredential = options.acceptsAnyCredential
+  }
 
   func revokeTokens(of app: UInt32) { tokens.revoke(app: app) }
 
@@ -84,7 +88,9 @@ final class WNSStandIn: NamedStandIn, @unchecked Sendable {
     _ request: WNSRequest, slot: Int, forFaults: Bool, in state: EmulatorState
   ) -> ServiceSubject {
     guard case .channel(let text) = request.target else {
-      return ServiceSubject(name: tokenServiceName, credential: request.plain.form?["client_id"])
+      return ServiceSubject(
+        name: tokenServiceName,
+        credential: acceptsAnyCredential ? nil : request.plain.form?["client_id"])
     }
     let token = request.plain.authorization("bearer")
     return ServiceSubject(
@@ -122,7 +128,11 @@ final class WNSStandIn: NamedStandIn, @unchecked Sendable {
       } else {
         apps.named(wanted.clientID.lowercased())
       }
-    guard let app, (tenant == nil ? app.secret : app.entra?.secret) == wanted.secret else {
+    let isKnown = app.map { (tenant == nil ? $0.secret : $0.entra?.secret) == wanted.secret }
+    let isAny =
+      acceptsAnyCredential && isKnown != true && !wanted.secret.isEmpty
+      && AnyCredential.isClient(wanted.clientID, ofEntra: tenant != nil)
+    guard isKnown == true || isAny else {
       // Only Entra replies with 401 to an unknown client.
       throw .invalidClient(tenant == nil ? 400 : 401)
     }
@@ -133,7 +143,8 @@ final class WNSStandIn: NamedStandIn, @unchecked Sendable {
     tokens.remember(
       text,
       .init(
-        app: app.number, clientID: wanted.clientID, scopes: [scope],
+        app: isAny ? nil : app?.number, clientID: isAny ? AnyCredential.name : wanted.clientID,
+        scopes: [scope],
         expiresAt: now + lifetime * 1000), now: now)
     let body: JSONValue = [
       "token_type": .string(tenant == nil ? "bearer" : "Bearer"), "access_token": .string(text),
@@ -187,7 +198,8 @@ final class WNSStandIn: NamedStandIn, @unchecked Sendable {
       throw .init(404, "the channel is unknown")
     }
     guard found.isAlive else { throw .init(410, "the channel has expired") }
-    guard token.app == state.devices[found.device].app else {
+    let app = state.devices[found.device].app
+    guard token.app == nil || token.app == app else {
       throw .init(403, "the access token is of another app than the channel")
     }
     let fields = try request.fields()
@@ -201,7 +213,7 @@ final class WNSStandIn: NamedStandIn, @unchecked Sendable {
     if isBad, options.strictXML {
       throw .init(400, "the payload is no XML, or its root is not \(fields.kind.rawValue)")
     }
-    return Accepted(device: found.device, app: token.app, fields: fields, isBadPayload: isBad)
+    return Accepted(device: found.device, app: app, fields: fields, isBadPayload: isBad)
   }
 
   /// Checks the method and the encoding of the body.

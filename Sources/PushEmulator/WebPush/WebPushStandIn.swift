@@ -43,12 +43,16 @@ final class WebPushStandIn: NamedStandIn, @unchecked Sendable {
   static let handleMembers = ["endpoint", "endpointHTTP1", "id", "p256dh", "auth", "privateKey"]
 
   let options: WebPushOptions
+  private let acceptsAnyCredential: Bool
   private let serviceName = ServiceName(.webpush)
   var apps = AppTable<App>()
   /// Verified tokens with their claims, cached because nearly every request has the same.
   private var verified: [String: VAPIDToken] = [:]
 
-  init(_ options: EmulatorOptions) { self.options = options.webPush }
+  init(_ options: EmulatorOptions) {
+    self.options = options.webPush
+    acceptsAnyCredential = options.acceptsAnyCredential
+  }
 
   // MARK: Requests
 
@@ -149,7 +153,9 @@ final class WebPushStandIn: NamedStandIn, @unchecked Sendable {
       subject.handle = id
       subject.app = app(ofHandle: id, in: state)
     }
-    subject.credential = reading.authorization.flatMap { VAPIDHeader($0)?.key }
+    if !acceptsAnyCredential {
+      subject.credential = reading.authorization.flatMap { VAPIDHeader($0)?.key }
+    }
     return subject
   }
 
@@ -229,7 +235,9 @@ final class WebPushStandIn: NamedStandIn, @unchecked Sendable {
     }
     var answer = ServiceAnswer(.init(status: receipts ? 202 : 201, fields: .init(fields)))
     answer.storeAction = action
-    if let token {
+    if let token, app.vapidPublicKey.map({ Base64URL.decode($0) != token.key }) ?? false {
+      answer.credential = .accepted(keyID: AnyCredential.name)
+    } else if let token {
       answer.credential = .accepted(
         keyID: Base64URL.encode(token.key),
         claims: [
@@ -249,6 +257,7 @@ final class WebPushStandIn: NamedStandIn, @unchecked Sendable {
     let name = header.token + "." + header.key
     if let known = verified[name] { return known }
     guard let token = VAPIDToken(header) else { return nil }
+    if acceptsAnyCredential { return token }
     if verified.count >= Self.verifiedLimit { verified = [:] }
     verified[name] = token
     return token
@@ -267,7 +276,9 @@ final class WebPushStandIn: NamedStandIn, @unchecked Sendable {
     guard let header = VAPIDHeader(field), let token = verifiedToken(header) else {
       throw .invalidAuthorization
     }
-    if let key = app.vapidPublicKey, Base64URL.decode(key) != token.key { throw .keyMismatch }
+    if let key = app.vapidPublicKey, Base64URL.decode(key) != token.key, !acceptsAnyCredential {
+      throw .keyMismatch
+    }
     let audience = token.audience ?? ""
     let seconds = now / 1000
     guard

@@ -40,6 +40,10 @@ struct ProxyFlags: ParameterGroup {
     repeated: "--allow", "HOST", "let clients of the proxy reach this host, too, at port 443", .host
   )
   var allowed: [ProxyHost]
+  @Flag(
+    "--accept-any-credential",
+    "take a real service account or key as it is: its form is checked, nothing of it is kept")
+  var acceptsAnyCredential
 
   func options(log: @escaping @Sendable (String) -> Void) throws(UsageError) -> ProxyOptions? {
     guard let port else {
@@ -158,8 +162,11 @@ struct UpCommand: Subcommand {
     options.topic = topic
     options.emulator = emulator
     options.proxy = try proxy.options(log: context.log)
-    if emulator != nil, options.proxy != nil {
-      throw UsageError("--proxy is an option of the emulator itself: give it to `belfry emulator`")
+    options.acceptsAnyCredential = proxy.acceptsAnyCredential
+    if emulator != nil, options.proxy != nil || options.acceptsAnyCredential {
+      throw UsageError(
+        "--proxy and --accept-any-credential are of the emulator itself: give them to "
+          + "`belfry emulator`")
     }
     options.compatibility = compatibility
     options.masterKey = context.environment[Setting.masterKey.variable]
@@ -284,13 +291,13 @@ struct EmulatorCommand: Subcommand {
   @Flag("--json", "print the addresses as one line of JSON when everything is up") var json
 
   func run(in context: CommandContext) async throws {
-    let proxy = try proxy.options(log: context.log)
+    let proxyOptions = try proxy.options(log: context.log)
     let signal = ShutdownSignal(within: .seconds(15), report: context.log)
     let workspace = try Workspace(data)
     defer { workspace.remove() }
     let standIns = try await StandIns.start(
-      in: workspace.data.path, onFreePorts: port != nil, topic: topic, proxy: proxy,
-      log: context.log)
+      in: workspace.data.path, onFreePorts: port != nil, topic: topic,
+      proxy: proxyOptions, acceptsAnyCredential: proxy.acceptsAnyCredential, log: context.log)
     let addresses = StandInAddresses(standIns)
     var lines = [
       "The push services' stand-ins are up. Ctrl-C ends them.",

@@ -25,6 +25,8 @@ final class DevelopmentStack: Sendable {
     var emulator: String?
     /// The proxy of an emulator that is started here.
     var proxy: ProxyOptions?
+    /// See ``EmulatorOptions/acceptsAnyCredential``.
+    var acceptsAnyCredential = false
     /// Control URLs of emulators that may run here, to identify the one that another node uses.
     var otherEmulators: [String] = []
     var compatibility = Compatibility.extended
@@ -102,7 +104,8 @@ final class DevelopmentStack: Sendable {
       } else {
         standIns = try await .start(
           in: workspace.data.path, onFreePorts: options.port == 0, topic: options.topic,
-          proxy: options.proxy, log: options.log)
+          proxy: options.proxy, acceptsAnyCredential: options.acceptsAnyCredential,
+          log: options.log)
       }
     } catch {
       workspace.remove()

@@ -40,15 +40,18 @@ struct StandIns: Sendable {
   ///     between runs.
   ///   - onFreePorts: Whether to use free ports in place of 9400, 9443 to 9446 and those of
   ///     `EmulatorListener`.
+  ///   - proxy: The proxy to start with it.
+  ///   - acceptsAnyCredential: See ``EmulatorOptions/acceptsAnyCredential``.
   ///   - log: Receives lines for the operator.
   static func start(
     in directory: String, onFreePorts: Bool, topic: String, proxy: ProxyOptions? = nil,
-    log: @escaping @Sendable (String) -> Void
+    acceptsAnyCredential: Bool = false, log: @escaping @Sendable (String) -> Void
   ) async throws -> StandIns {
     try DescriptorLimit.require()
     var options = onFreePorts ? EmulatorOptions.onFreePorts : EmulatorOptions()
     options.authorityDirectory = directory
     options.proxy = proxy
+    options.acceptsAnyCredential = acceptsAnyCredential
     options.stateFile = directory + "/emulator.json"
     options.onProblem = { log("\($0)") }
     let emulator = EmulatorServer(options)
