@@ -6,8 +6,11 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 
 import pytest
+
+from support.process import BINARY
 
 EXAMPLES = pathlib.Path(__file__).parents[2] / "Examples"
 SAMPLES = {
@@ -39,3 +42,26 @@ def test_samples(stack, tmp_path, language):
     assert (said["state"], said["outcomes"]) == ("Completed", {"Success": "1"})
     got = stack.emulator.await_notifications(device)
     assert [one["payload"]["aps"]["alert"] for one in got] == [message]
+
+
+TESTING = {
+    "Python": [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
+    "Node": ["node", "--test"],
+    "Swift": ["swift", "test"],
+}
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("language", TESTING)
+def test_samples_of_testing(tmp_path, language):
+    """Those of docs/testing.md start an emulator of their own."""
+    words = TESTING[language]
+    for program in (words[0], "curl"):
+        if not shutil.which(program):
+            pytest.skip(f"there is no {program}")
+    if language == "Swift":
+        words = [*words, "--scratch-path", tmp_path / "build"]
+    ended = subprocess.run(
+        words, cwd=EXAMPLES / "Testing" / language, capture_output=True, text=True, timeout=390,
+        env={**os.environ, "BELFRY": BINARY, "BELFRY_HOME": str(tmp_path)})
+    assert ended.returncode == 0, ended.stdout + ended.stderr

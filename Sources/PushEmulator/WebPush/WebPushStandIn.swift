@@ -104,7 +104,7 @@ final class WebPushStandIn: NamedStandIn, @unchecked Sendable {
     return reading
   }
 
-  /// Where Google's subscriptions are.
+  /// The starts of the paths of Google's subscriptions.
   static let googlePaths = ["/fcm/send/", "/wp/"]
 
   private static let paths = googlePaths + ["/wpush/v1/", "/wpush/v2/"]

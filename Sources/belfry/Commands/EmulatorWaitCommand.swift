@@ -58,7 +58,7 @@ struct EmulatorWaitCommand: ResultCommand {
       guard !isLast else { break }
       try await clock.sleep(for: Self.interval)
     }
-    throw CommandFailure(try await emulator.reproach(device, handle, text, timeout))
+    throw CommandFailure(try await emulator.explanation(of: device, handle, text, timeout))
   }
 }
 
@@ -111,9 +111,9 @@ extension EmulatorControl {
     }
   }
 
-  /// What is known of a phone that did not get the message.
-  fileprivate func reproach(
-    _ device: String, _ handle: String, _ text: String?, _ timeout: Int
+  /// The failure of a wait: the state of the phone, and the last request for it.
+  fileprivate func explanation(
+    of device: String, _ handle: String, _ text: String?, _ timeout: Int
   ) async throws -> String {
     struct Details: Decodable {
       struct Counters: Decodable { let delivered, stored: Int }
