@@ -33,6 +33,8 @@ let package = Package(
   products: [
     .library(name: "NotificationHubs", targets: ["NotificationHubs"]),
     .library(name: "SecurePush", targets: ["SecurePush"]),
+    .library(name: "PushDevice", targets: ["PushDevice"]),
+    .library(name: "PushDeviceTesting", targets: ["PushDeviceTesting"]),
     .library(name: "PushDemo", targets: ["PushDemo"]),
   ],
   targets: systemTargets + [
@@ -41,6 +43,11 @@ let package = Package(
       name: "NotificationHubs", dependencies: ["Wire"] + hashing, swiftSettings: settings),
     .target(
       name: "SecurePush", dependencies: ["Wire", "NotificationHubs"] + cryptography,
+      swiftSettings: settings),
+    .target(
+      name: "PushDevice", dependencies: ["Wire", "NotificationHubs"], swiftSettings: settings),
+    .target(
+      name: "PushDeviceTesting", dependencies: ["NotificationHubs", "PushDevice"],
       swiftSettings: settings),
     .target(
       name: "PushDemo", dependencies: ["Wire", "NotificationHubs", "SecurePush"],

@@ -25,6 +25,8 @@ let package = Package(
   products: [
     .library(name: "NotificationHubs", targets: ["NotificationHubs"]),
     .library(name: "SecurePush", targets: ["SecurePush"]),
+    .library(name: "PushDevice", targets: ["PushDevice"]),
+    .library(name: "PushDeviceTesting", targets: ["PushDeviceTesting"]),
     .library(name: "PushDemo", targets: ["PushDemo"]),
     .executable(name: "belfry", targets: ["belfry"]),
     .executable(name: "belfry-bench", targets: ["belfry-bench"]),
@@ -82,6 +84,8 @@ let package = Package(
       ],
       swiftSettings: settings),
     .target(
+      name: "PushDevice", dependencies: ["Wire", "NotificationHubs"], swiftSettings: settings),
+    .target(
       name: "HubCore", dependencies: ["Wire", "NotificationHubs"], swiftSettings: settings),
     .target(
       name: "Authentication",
@@ -102,6 +106,9 @@ let package = Package(
       dependencies: [
         "Wire", "HubCore", "NotificationHubs", "HTTP2", "HTTPClient", "Cryptography",
       ],
+      swiftSettings: settings),
+    .target(
+      name: "PushDeviceTesting", dependencies: ["NotificationHubs", "PushDevice"],
       swiftSettings: settings),
     .target(
       name: "PushDemo", dependencies: ["Wire", "NotificationHubs", "SecurePush"],
@@ -179,6 +186,10 @@ let package = Package(
     .testTarget(
       name: "NotificationHubsTests", dependencies: ["Wire", "NotificationHubs"],
       exclude: ["Fixtures"],
+      swiftSettings: settings),
+    .testTarget(
+      name: "PushDeviceTests",
+      dependencies: ["NotificationHubs", "PushDevice", "PushDeviceTesting"],
       swiftSettings: settings),
     .testTarget(
       name: "PushDemoTests", dependencies: ["PushDemo", "NotificationHubs", "SecurePush"],

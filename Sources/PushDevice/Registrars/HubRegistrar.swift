@@ -1,0 +1,85 @@
+public import NotificationHubs
+
+/// Registers the device with the hub itself.
+///
+/// The holder of a hub token or key chooses the tags of its devices, also those of other users
+/// (docs/backend.md, "Tokens for the hub itself"). Prefer ``BackendRegistrar``; a connection string
+/// inside an app is for trials only, and with the Listen right alone.
+public struct HubRegistrar: InstallationRegistrar {
+  public let address: String
+  private let client: NotificationHubClient
+
+  /// Registers with short-lived tokens of the app's backend.
+  public init(
+    endpoint: ServiceEndpoint, hub: String, tokens: TokenProvider,
+    transport: any HTTPTransport = URLSessionTransport.shared
+  ) {
+    client = NotificationHubClient(
+      endpoint: endpoint, hub: hub, tokens: tokens, transport: transport, retry: .none)
+    address = "\(endpoint.url)/\(hub)"
+  }
+
+  /// Registers with a key. For trials: whoever has the app has the key.
+  public init(
+    connectionString: ConnectionString, hub: String,
+    transport: any HTTPTransport = URLSessionTransport.shared
+  ) {
+    self.init(
+      endpoint: connectionString.endpoint, hub: hub,
+      tokens: TokenProvider(connectionString: connectionString, hub: hub), transport: transport)
+  }
+
+  public func save(_ installation: Installation) async throws(RegistrarError) {
+    try await attempt { try await client.createOrReplace(installation) }
+  }
+
+  public func delete(installation id: String, of userID: String?) async throws(RegistrarError) {
+    try await attempt {
+      do { try await client.delete(installation: id) } catch let error as NotificationHubError
+        where error.kind == .notFound || error.kind == .gone
+      {}
+    }
+  }
+
+  public func installation(_ id: String) async throws(RegistrarError) -> Installation? {
+    try await attempt {
+      do { return try await client.installation(id) } catch let error as NotificationHubError
+        where error.kind == .notFound
+      {
+        return nil
+      }
+    }
+  }
+
+  /// Sends a request, once more with a fresh token if the hub refused the present one. (The client
+  /// has discarded it by then.)
+  private func attempt<Success>(
+    _ request: () async throws -> Success
+  ) async throws(RegistrarError) -> Success {
+    do {
+      do { return try await request() } catch let error as NotificationHubError
+        where error.status == 401
+      {
+        return try await request()
+      }
+    } catch let error as RegistrarError {
+      throw error  // of the app's token provider
+    } catch let error as NotificationHubError {
+      throw RegistrarError(error)
+    } catch {
+      throw RegistrarError(.unreachable, "\(error)")
+    }
+  }
+}
+
+extension RegistrarError {
+  init(_ error: NotificationHubError) {
+    guard let status = error.status else {
+      // A request that was never sent is as faulty the next time.
+      self.init(error.kind == .unreachable ? .unreachable : .rejected, "\(error)")
+      return
+    }
+    self.init(
+      status: status, "\(error)", retryAfter: error.retryAfter.map { .seconds($0) })
+  }
+}

@@ -1,0 +1,84 @@
+public import NotificationHubs
+
+/// Writes the installation: the app's backend (``BackendRegistrar``), or the hub itself
+/// (``HubRegistrar``).
+///
+/// Every call is one attempt; ``PushInstallation`` decides about the next one.
+public protocol InstallationRegistrar: Sendable {
+  /// The address, a change of which leads to a new registration.
+  var address: String { get }
+  /// Whether only the device of a signed-in user can be registered, and only with that user's
+  /// authorization be removed.
+  var isForSignedInUsersOnly: Bool { get }
+
+  /// Creates or replaces the installation.
+  func save(_ installation: Installation) async throws(RegistrarError)
+
+  /// Deletes the installation; that there is none is not an error.
+  /// - Parameter userID: The user whose device it was. With a registrar for signed-in users, this
+  ///   sign-in authorizes the request, and is not needed afterwards.
+  func delete(installation id: String, of userID: String?) async throws(RegistrarError)
+
+  /// Reads the installation.
+  /// - Returns: `nil` if there is none.
+  /// - Throws: ``RegistrarError/Kind/unsupported`` if it cannot be read.
+  func installation(_ id: String) async throws(RegistrarError) -> Installation?
+}
+
+extension InstallationRegistrar {
+  public var isForSignedInUsersOnly: Bool { false }
+
+  public func installation(_ id: String) async throws(RegistrarError) -> Installation? {
+    throw RegistrarError(.unsupported, "this registrar cannot read installations")
+  }
+}
+
+/// The error of an attempt to register the device.
+public struct RegistrarError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// The kinds that the SDK handles differently; later versions may add more.
+  public struct Kind: Hashable, Sendable, CustomStringConvertible {
+    public let description: String
+    /// No reply, 408 or 5xx: tried again with growing delays.
+    public static let unreachable = Kind(description: "unreachable")
+    /// 429, or 403 or 503 with `Retry-After`: tried again, but not before.
+    public static let throttled = Kind(description: "throttled")
+    /// 401, also with a fresh token: tried again at the next launch, foreground or change.
+    public static let unauthorized = Kind(description: "unauthorized")
+    /// 403: the key or the user lacks the right. Tried again like ``unauthorized``.
+    public static let forbidden = Kind(description: "forbidden")
+    /// 404 or 410: there is no such hub. Tried again like ``unauthorized``.
+    public static let notFound = Kind(description: "not found")
+    /// 400 and others: the installation itself is refused. Not repeated until it changes.
+    public static let rejected = Kind(description: "rejected")
+    /// The registrar has no such request.
+    public static let unsupported = Kind(description: "unsupported")
+  }
+
+  public let kind: Kind
+  /// The explanation of hub, backend or system. It has no tokens.
+  public let detail: String
+  /// The delay that the hub asks for.
+  public let retryAfter: Duration?
+
+  public init(_ kind: Kind, _ detail: String, retryAfter: Duration? = nil) {
+    self.kind = kind
+    self.detail = detail
+    self.retryAfter = retryAfter
+  }
+
+  /// The kind of a reply that is not a success.
+  public init(status: Int, _ detail: String, retryAfter: Duration? = nil) {
+    let kind: Kind =
+      switch status {
+      case 429: .throttled
+      case 403, 503: retryAfter != nil ? .throttled : status == 403 ? .forbidden : .unreachable
+      case 401: .unauthorized
+      case 404, 410: .notFound
+      case 408, 500...599: .unreachable
+      default: .rejected
+      }
+    self.init(kind, detail, retryAfter: retryAfter)
+  }
+
+  public var description: String { detail.isEmpty ? "\(kind)" : "\(kind): \(detail)" }
+}

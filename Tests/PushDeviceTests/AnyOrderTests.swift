@@ -1,0 +1,265 @@
+import Foundation
+import NotificationHubs
+import PushDevice
+import PushDeviceTesting
+import Testing
+
+@Suite("Any order of events")
+struct AnyOrderTests {
+  @Test(
+    "at the end the hub holds what the app asked for, with no needless request",
+    arguments: [false, true])
+  func anyOrder(isBackend: Bool) async throws {
+    for seed in UInt64(1)...150 {
+      var life = DeviceLife(seed: seed, isBackend: isBackend)
+      for _ in 1...40 { await life.event() }
+      await life.end()
+      let place = "seed \(seed), \(life.log.joined(separator: ", "))"
+      #expect(life.hub.installations == life.wanted, "\(place)")
+      #expect(life.neighbours.isEmpty, "a user's tag stands with another user: \(place)")
+      #expect(life.needless <= life.excuses, "needless requests: \(place)")
+    }
+  }
+
+  @Test("without crashes, lost replies and jumps of the clock no request is needless")
+  func noFaults() async throws {
+    for seed in UInt64(1)...100 {
+      var life = DeviceLife(seed: seed, isBackend: false, hasFaults: false)
+      for _ in 1...40 { await life.event() }
+      await life.end()
+      #expect(life.hub.installations == life.wanted)
+      #expect(life.needless == 0, "seed \(seed), \(life.log.joined(separator: ", "))")
+    }
+  }
+}
+
+/// A device to which things happen at random, and the app's own record of what it asked for.
+struct DeviceLife {
+  /// What one process shares with the world; nothing once it is killed.
+  private struct Process: DeviceStorage, InstallationRegistrar {
+    let storage: FakeStorage
+    let hub: FakeRegistrar
+    let isAlive = Flag(true)
+
+    var address: String { hub.address }
+    var isForSignedInUsersOnly: Bool { hub.isForSignedInUsersOnly }
+
+    func load(_ item: StoredItem) throws(StorageError) -> Data? {
+      guard isAlive.isSet else { throw .failed("killed") }
+      return try storage.load(item)
+    }
+    func update(_ item: StoredItem, _ change: (inout Data?) -> Void) throws(StorageError) {
+      guard isAlive.isSet else { throw .failed("killed") }
+      try storage.update(item, change)
+    }
+    func save(_ installation: Installation) async throws(RegistrarError) {
+      guard isAlive.isSet else { throw RegistrarError(.forbidden, "killed") }
+      try await hub.save(installation)
+    }
+    func delete(installation id: String, of userID: String?) async throws(RegistrarError) {
+      guard isAlive.isSet else { throw RegistrarError(.forbidden, "killed") }
+      try await hub.delete(installation: id, of: userID)
+    }
+  }
+
+  let hub: FakeRegistrar
+  private let storage = FakeStorage()
+  private let clock = ManualDeviceClock()
+  private let system = FakeSystem()
+  private let hasFaults: Bool
+  private var process: Process
+  private var push: PushInstallation
+  private var random: SeededRandom
+
+  private var token: UInt8 = 1
+  private var tags: Set<NotificationHubs.Tag> = []
+  private var user: String?
+  private var isEnabled = true
+  /// Crashes and jumps of the clock, each of which can repeat one request.
+  private var repetitions = 0
+  private(set) var log: [String] = []
+
+  init(seed: UInt64, isBackend: Bool, hasFaults: Bool = true) {
+    hub = FakeRegistrar(isForSignedInUsersOnly: isBackend)
+    random = SeededRandom(state: seed)
+    self.hasFaults = hasFaults
+    process = Process(storage: storage, hub: hub)
+    push = PushInstallation(
+      registrar: process, storage: process, system: system, clock: clock, jitter: { 0.5 })
+  }
+
+  /// What the hub should hold in the end.
+  var wanted: [String: Installation] {
+    guard isEnabled, !hub.isForSignedInUsersOnly || user != nil else { return [:] }
+    let id = String(decoding: storage[.installationID] ?? Data(), as: UTF8.self)
+    let all = tags.union(user.map { [NotificationHubs.Tag(rawValue: "of:\($0)")] } ?? [])
+    return [
+      id: Installation(
+        installationID: id, userID: user, platform: .apns, pushChannel: .apns(.token(token)),
+        tags: all.sorted { $0.folded < $1.folded })
+    ]
+  }
+
+  /// Installations that the hub had with one user's tag and another user.
+  var neighbours: [Installation] {
+    hub.requests.compactMap { request in
+      guard case .save(let installation) = request else { return nil }
+      let owners = installation.tagNames.filter { $0.hasPrefix("of:") }
+      return owners == Set([installation.userID].compactMap { $0.map { "of:\($0)" } })
+        ? nil : installation
+    }
+  }
+
+  /// How many requests may have been repeated without need.
+  var excuses: Int { hub.lostReplies + repetitions }
+
+  /// The number of requests that changed nothing at the hub. At the backend, a sign-out is never
+  /// one of them: it ends the user's session, too.
+  var needless: Int {
+    var present: [String: Installation] = [:]
+    var count = 0
+    for request in hub.requests {
+      switch request {
+      case .save(let installation):
+        if present[installation.installationID] == installation { count += 1 }
+        present[installation.installationID] = installation
+      case .delete(let id, _):
+        let wasThere = present.removeValue(forKey: id) != nil
+        if !wasThere, !hub.isForSignedInUsersOnly { count += 1 }
+      }
+    }
+    return count
+  }
+
+  mutating func event() async {
+    let isFault = hasFaults && random.below(3) == 0
+    let kind = isFault ? 9 + random.below(7) : random.below(9)
+    switch kind {
+    case 0:
+      token = UInt8(1 + random.below(4))
+      note("token \(token)")
+      await push.didRegister(deviceToken: .token(token))
+    case 1, 2:
+      let tag = NotificationHubs.Tag(rawValue: "t\(random.below(4))")
+      let isInserted = random.below(2) == 0
+      guard
+        await succeeds(
+          "\(isInserted ? "+" : "-")\(tag)",
+          {
+            try await isInserted ? $0.insert(tag) : $0.remove(tag)
+          })
+      else { return }
+      if isInserted { tags.insert(tag) } else { tags.remove(tag) }
+    case 3:
+      let name = ["anna", "bob"][random.below(2)]
+      guard
+        await succeeds(
+          "in \(name)",
+          {
+            try await $0.signIn(as: name, tags: [NotificationHubs.Tag(rawValue: "of:\(name)")])
+          })
+      else { return }
+      user = name
+    case 4:
+      guard await succeeds("out", { try await $0.signOut() }) else { return }
+      user = nil
+    case 5:
+      let isEnabled = random.below(4) > 0
+      guard await succeeds(isEnabled ? "on" : "off", { try await $0.setEnabled(isEnabled) })
+      else { return }
+      self.isEnabled = isEnabled
+    case 6, 7:
+      let seconds = [0.3, 2, 60, 3_600][random.below(4)]
+      note("\(seconds) s")
+      await clock.advance(by: .seconds(seconds))
+    case 8:
+      note("foreground")
+      await push.didEnterForeground()
+    case 9: await crash()
+    case 10:
+      note("offline")
+      hub.answer = .offline
+    case 11:
+      note("lost replies")
+      hub.answer = .lostReply
+    case 12:
+      note("busy")
+      hub.answer = .failure(RegistrarError(status: 503, "", retryAfter: .seconds(30)))
+    case 13:
+      let seconds = [-7_200.0, 7_200, -1e7, 1e7][random.below(4)]
+      note("clock \(seconds)")
+      clock.step(by: seconds)
+      repetitions += 1
+    case 14:
+      note(storage.error == nil ? "locked" : "unlocked")
+      storage.error = storage.error == nil ? .locked : nil
+      if storage.error == nil { await push.protectedDataDidBecomeAvailable() }
+    default:
+      note("online")
+      hub.answer = .success
+    }
+    await push.settled()
+  }
+
+  /// The process is killed while a request is under way, if there is one; then the app starts.
+  private mutating func crash() async {
+    note("crash")
+    repetitions += 1
+    let killed = process
+    if random.below(2) == 0 {
+      hub.hold()
+      await push.willLeaveForeground()
+      if await push.state == .saving { await hub.heldRequest() }
+    }
+    killed.isAlive.isSet = false
+    clock.endProcess()
+    hub.release()
+    await push.settled()
+    clock.endProcess()
+    process = Process(storage: storage, hub: hub)
+    push = PushInstallation(
+      registrar: process, storage: process, system: system, clock: clock, jitter: { 0.5 })
+    await push.start()
+    await push.didRegister(deviceToken: .token(token))
+  }
+
+  /// Everything works, and time passes.
+  mutating func end() async {
+    note("end")
+    storage.error = nil
+    hub.answer = .success
+    await push.protectedDataDidBecomeAvailable()
+    await push.didRegister(deviceToken: .token(token))
+    await push.didEnterForeground()
+    await push.settled()
+    await clock.advance(by: .seconds(120))
+  }
+
+  private mutating func note(_ event: String) { log.append(event) }
+
+  private mutating func succeeds(
+    _ event: String, _ change: (PushInstallation) async throws -> Void
+  ) async -> Bool {
+    do {
+      try await change(push)
+      note(event)
+      return true
+    } catch {
+      note("\(event) refused")
+      return false
+    }
+  }
+}
+
+/// Random numbers that follow from a seed (SplitMix64).
+struct SeededRandom {
+  var state: UInt64
+
+  mutating func below(_ limit: Int) -> Int {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var mixed = state
+    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+    return Int((mixed ^ (mixed >> 31)) % UInt64(limit))
+  }
+}

@@ -1,0 +1,161 @@
+import Foundation
+import NotificationHubs
+import PushDevice
+import PushDeviceTesting
+import Testing
+
+@Suite("The device's storage")
+struct StorageTests {
+  @Test("while the storage is locked nothing is registered, and after it everything, once")
+  func locked() async throws {
+    let device = TestDevice()
+    let id = try #require(await device.launch().installationID)
+    // Restarted, not yet unlocked, and woken in the background with a new token.
+    device.clock.endProcess()
+    device.storage.error = .locked
+    let push = device.process()
+    await push.start()
+    await push.didRegister(deviceToken: .token(2))
+    await device.clock.advance(by: .seconds(86_400 * 30))
+    #expect(await push.state == .locked)
+    #expect(await push.installationID == nil)
+    #expect(device.hub.attempts == 1)
+    await #expect(throws: StorageError.locked) { try await push.signIn(as: "anna") }
+    await #expect(throws: StorageError.locked) { try await push.synchronize() }
+
+    device.storage.error = nil
+    await push.protectedDataDidBecomeAvailable()
+    await device.clock.advance(by: .seconds(1))
+    #expect(await push.installationID == id)
+    #expect(device.registered?.pushChannel == .apns(.token(2)))
+    #expect(device.saves.count == 2)
+    #expect(try await push.userID == nil)
+  }
+
+  @Test("a first launch in a locked device makes no id, and its id is the same ever after")
+  func firstLaunchLocked() async throws {
+    let device = TestDevice()
+    device.storage.error = .locked
+    #expect(await device.launch().installationID == nil)
+    #expect(device.storage.writes == 0)
+    device.storage.error = nil
+    let first = try #require(await device.launch().installationID)
+    #expect(await device.launch().installationID == first)
+  }
+
+  @Test("a device restored from another's backup has an id of its own, and registers everything")
+  func restored() async throws {
+    let device = TestDevice()
+    let old = await device.launch()
+    try await old.insert("news")
+    try await old.synchronize()
+    device.storage.restoreElsewhere()
+    let new = await device.launch(token: 2)
+    #expect(await new.beginning == .restored)
+    #expect(await new.installationID != old.installationID)
+    #expect(device.hub.installations.count == 2)
+    #expect(device.saves.last?.tagNames == ["news"])
+  }
+
+  @Test("a reinstalled app has its old id, nobody is signed in, and the hub hears so")
+  func reinstalled() async throws {
+    let device = TestDevice()
+    let old = await device.launch()
+    try await old.signIn(as: "anna", tags: ["vip"])
+    try await old.synchronize()
+    device.storage.deleteApp()
+    let new = await device.launch(token: 2)
+    #expect(await new.beginning == .reinstalled)
+    #expect(await new.installationID == old.installationID)
+    #expect(try await new.userID == nil)
+    #expect(device.registered?.userID == nil)
+    #expect(device.registered?.tagNames == [])
+  }
+
+  @Test(
+    "a damaged record, and one of a newer version, are set aside, and the device registers anew",
+    arguments: [#"{"version":1,"#, #"{"version":2,"installationID":"x"}"#, "", "\u{0}\u{0}"])
+  func damaged(contents: String) async throws {
+    let device = TestDevice()
+    let id = await device.launch().installationID
+    device.storage[.record] = Data(contents.utf8)
+    let push = await device.launch()
+    #expect(await push.beginning == .damaged)
+    #expect(await push.installationID == id)
+    #expect(device.storage[.damagedRecord] == Data(contents.utf8))
+    #expect(device.saves.count == 2)
+    #expect(await device.launch().beginning == .continued)
+  }
+
+  @Test("a storage that fails is a state, and the change is refused")
+  func failing() async throws {
+    let device = TestDevice()
+    device.storage.error = .failed("the disk is full")
+    let push = device.process()
+    await #expect(throws: StorageError.failed("the disk is full")) { try await push.insert("a") }
+    #expect(await push.state == .storageFailed("the disk is full"))
+  }
+
+  @Test("a storage that fails after the launch loses no confirmation, and nothing loops")
+  func failingLater() async throws {
+    let device = TestDevice()
+    let push = device.process()
+    await push.start()
+    device.storage.error = .failed("the disk is full")
+    await push.didRegister(deviceToken: .token(1))
+    await device.clock.advance(by: .seconds(3_600))
+    #expect(device.hub.attempts == 1)
+    device.storage.error = nil
+    try await push.synchronize()
+    await push.didEnterForeground()
+    await device.clock.advance(by: .seconds(5))
+    _ = await device.launch()
+    #expect(device.hub.attempts == 1)
+  }
+
+  @Test("changes of app and extension at the same time are both kept, and both sent")
+  func twoProcesses() async throws {
+    let device = TestDevice()
+    let app = await device.launch()
+    let helper = device.process()
+    try await helper.insert("from-extension")
+    try await app.insert("from-app")
+    await device.clock.advance(by: .seconds(1))
+    #expect(device.registered?.tagNames == ["from-app", "from-extension"])
+    // Only the extension changes something: the app sees it when it comes to the foreground.
+    try await helper.remove("from-extension")
+    await app.didEnterForeground()
+    await device.clock.advance(by: .seconds(1))
+    #expect(device.registered?.tagNames == ["from-app"])
+    #expect(device.hub.attempts == 3)
+  }
+
+  @Test("a file storage keeps its items over processes and from other users")
+  func files() throws {
+    let directory = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+    defer { try? FileManager.default.removeItem(at: directory) }
+    #expect(try FileStorage(directory: directory).load(.record) == nil)
+    try FileStorage(directory: directory).save(Data("1".utf8), as: .record)
+    try FileStorage(directory: directory).update(.record) { $0? += Data("2".utf8) }
+    #expect(try FileStorage(directory: directory).load(.record) == Data("12".utf8))
+    try FileStorage(directory: directory).save(nil, as: .record)
+    #expect(try FileStorage(directory: directory).load(.record) == nil)
+    let mode = try FileManager.default.attributesOfItem(atPath: directory.path)[.posixPermissions]
+    #expect(mode as? Int == 0o700)
+  }
+
+  @Test("many writers of a file storage lose no change")
+  func concurrentFiles() async throws {
+    let directory = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+    defer { try? FileManager.default.removeItem(at: directory) }
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for _ in 1...50 {
+        group.addTask {
+          try FileStorage(directory: directory).update(.record) { $0 = ($0 ?? Data()) + [1] }
+        }
+      }
+      try await group.waitForAll()
+    }
+    #expect(try FileStorage(directory: directory).load(.record)?.count == 50)
+  }
+}
