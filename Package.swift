@@ -34,6 +34,7 @@ let package = Package(
     .library(name: "NotificationHubs", targets: ["NotificationHubs"]),
     .library(name: "SecurePush", targets: ["SecurePush"]),
     .library(name: "PushDevice", targets: ["PushDevice"]),
+    .library(name: "PushDeviceSecure", targets: ["PushDeviceSecure"]),
     .library(name: "PushDeviceTesting", targets: ["PushDeviceTesting"]),
     .library(name: "PushDemo", targets: ["PushDemo"]),
   ],
@@ -46,6 +47,9 @@ let package = Package(
       swiftSettings: settings),
     .target(
       name: "PushDevice", dependencies: ["Wire", "NotificationHubs"], swiftSettings: settings),
+    .target(
+      name: "PushDeviceSecure", dependencies: ["NotificationHubs", "PushDevice", "SecurePush"],
+      swiftSettings: settings),
     .target(
       name: "PushDeviceTesting", dependencies: ["NotificationHubs", "PushDevice"],
       swiftSettings: settings),

@@ -26,6 +26,7 @@ let package = Package(
     .library(name: "NotificationHubs", targets: ["NotificationHubs"]),
     .library(name: "SecurePush", targets: ["SecurePush"]),
     .library(name: "PushDevice", targets: ["PushDevice"]),
+    .library(name: "PushDeviceSecure", targets: ["PushDeviceSecure"]),
     .library(name: "PushDeviceTesting", targets: ["PushDeviceTesting"]),
     .library(name: "PushDemo", targets: ["PushDemo"]),
     .executable(name: "belfry", targets: ["belfry"]),
@@ -106,6 +107,9 @@ let package = Package(
       dependencies: [
         "Wire", "HubCore", "NotificationHubs", "HTTP2", "HTTPClient", "Cryptography",
       ],
+      swiftSettings: settings),
+    .target(
+      name: "PushDeviceSecure", dependencies: ["NotificationHubs", "PushDevice", "SecurePush"],
       swiftSettings: settings),
     .target(
       name: "PushDeviceTesting", dependencies: ["NotificationHubs", "PushDevice"],
@@ -190,6 +194,12 @@ let package = Package(
     .testTarget(
       name: "PushDeviceTests",
       dependencies: ["NotificationHubs", "PushDevice", "PushDeviceTesting"],
+      swiftSettings: settings),
+    .testTarget(
+      name: "PushDeviceSecureTests",
+      dependencies: [
+        "NotificationHubs", "PushDevice", "PushDeviceSecure", "PushDeviceTesting", "SecurePush",
+      ],
       swiftSettings: settings),
     .testTarget(
       name: "PushDemoTests", dependencies: ["PushDemo", "NotificationHubs", "SecurePush"],

@@ -1,0 +1,211 @@
+import Foundation
+import NotificationHubs
+import PushDevice
+import PushDeviceSecure
+import PushDeviceTesting
+import SecurePush
+import Testing
+
+@Suite("The user's sign-in at the backend")
+struct BackendAccountTests {
+  @Test("signing in registers with a public key, which stays the same at the next launch")
+  func signingIn() async throws {
+    let device = SecureDevice()
+    let (push, account) = try await device.launch()
+    #expect(await push.state == .waitingForSignIn)
+    try await account.signIn(user: "alice", password: "alice", on: push)
+    try await push.synchronize()
+    let key = try #require(device.backend.installation?.sealingKey)
+    let calls = device.backend.calls.count
+    let (next, _) = try await device.launch()
+    #expect(try await next.userID == "alice")
+    #expect(device.backend.installation?.sealingKey == key)
+    #expect(device.backend.calls.count == calls)
+  }
+
+  @Test("a key is replaced after 90 days, and the new one registered")
+  func keyRotation() async throws {
+    let device = SecureDevice()
+    _ = try await device.signedIn()
+    let key = try #require(device.backend.installation?.sealingKey)
+    let old = try device.sealedPush("old")
+    await device.clock.advance(by: .seconds(91 * 86_400))
+    let (_, account) = try await device.launch()
+    #expect(try #require(device.backend.installation?.sealingKey) != key)
+    #expect(await account.messages.content(of: old) == .text("old", offline: true))
+  }
+
+  @Test("signing out removes device, sign-in and keys")
+  func signingOut() async throws {
+    let device = SecureDevice()
+    let (push, account) = try await device.signedIn()
+    let sealed = try device.sealedPush("secret")
+    try await account.signOut(of: push)
+    try await push.finishSignOut()
+    #expect(device.backend.installation == nil)
+    #expect(device.backend.sessions.isEmpty)
+    #expect(account.messages.open(sealed) == nil)
+    #expect(!device.stored.contains("refresh-"))
+    #expect(try await device.launch().push.userID == nil)
+  }
+
+  @Test("a wrong password signs nobody in, and leaves the former user")
+  func wrongPassword() async throws {
+    let device = SecureDevice()
+    let (push, account) = try await device.signedIn()
+    await #expect(throws: SecurePushClientError.notSignedIn("wrong")) {
+      try await account.signIn(user: "bob", password: "guess", on: push)
+    }
+    #expect(try await push.userID == "alice")
+    #expect(device.backend.owner == "alice")
+  }
+
+  @Test("without a connection user and keys are gone at once, and the backend hears it later")
+  func offline() async throws {
+    let device = SecureDevice()
+    let (push, account) = try await device.signedIn()
+    device.backend.isUp = false
+    try await account.signOut(of: push)
+    await push.settled()
+    #expect(try await push.userID == nil)
+    #expect(device.storage[StoredItem("sealing-keys", isSecret: true)] == nil)
+    // Nobody takes the device over before it has left: a late removal would hit them.
+    await #expect(throws: RegistrarError.self) {
+      try await account.signIn(user: "alice", password: "alice", on: push)
+    }
+    device.backend.isUp = true
+    device.backend.expireTokens()
+    _ = try await device.launch()
+    #expect(device.backend.installation == nil)
+    #expect(device.backend.sessions.isEmpty)
+    #expect(!device.stored.contains("refresh-"))
+  }
+
+  @Test("who signs in after a sign-out without a connection registers behind it")
+  func signingInAgain() async throws {
+    let device = SecureDevice()
+    let (push, account) = try await device.signedIn()
+    let id = try #require(await push.installationID)
+    device.backend.isUp = false
+    try await account.signOut(of: push)
+    await push.settled()
+    device.backend.isUp = true
+    let calls = device.backend.calls.count
+    try await account.signIn(user: "alice", password: "alice", on: push)
+    try await push.synchronize()
+    #expect(
+      device.backend.calls.dropFirst(calls) == [
+        "DELETE /api/installations/\(id)", "DELETE /api/token", "POST /api/token",
+        "PUT /api/installations/\(id)",
+      ])
+    #expect(device.backend.sessions == ["alice-2"])
+  }
+
+  @Test("another user's sign-in removes the former one's device and sign-in first")
+  func anotherUser() async throws {
+    let device = SecureDevice()
+    let (push, account) = try await device.signedIn()
+    try await account.signIn(user: "bob", password: "bob", on: push)
+    try await push.synchronize()
+    #expect(device.backend.owner == "bob")
+    #expect(device.backend.sessions == ["bob-2"])
+  }
+
+  @Test("a sign-in that was revoked does not hold up the next user")
+  func revoked() async throws {
+    let device = SecureDevice()
+    let (push, account) = try await device.signedIn()
+    device.backend.revoke()
+    try await account.signIn(user: "bob", password: "bob", on: push)
+    try await push.synchronize()
+    #expect(device.backend.owner == "bob")
+  }
+
+  @Test("a sign-in that has ended is a state that the app can show")
+  func ended() async throws {
+    let device = SecureDevice()
+    _ = try await device.signedIn()
+    device.backend.revoke()
+    await device.clock.advance(by: .seconds(8 * 86_400))
+    let (push, _) = try await device.launch()
+    guard case .failed(let error, retryAt: nil) = await push.state else {
+      return #expect(Bool(false))
+    }
+    #expect(error.kind == .unauthorized)
+  }
+
+  @Test("a token is kept, and the password nowhere; the extension renews it for both")
+  func tokens() async throws {
+    let device = SecureDevice()
+    let (_, account) = try await device.signedIn()
+    #expect(!device.stored.contains("password"))
+    #expect(!device.stored.contains(Data("alice:alice".utf8).base64EncodedString()))
+    device.backend.expireTokens()
+    let silent = try #require(PushMessage(json: Data(#"{"aps":{},"secureId":"m1"}"#.utf8)))
+    #expect(
+      await (try device.account()).messages.content(of: silent) == .text("fetched", offline: false))
+    #expect(device.stored.contains(#"alice-1\/2"#))
+    // The app still has the first one in memory.
+    #expect(try await account.send() == "m1")
+  }
+
+  @Test("a token that is renewed while its user signs out is not kept")
+  func lateRenewal() async throws {
+    let device = SecureDevice()
+    let (push, account) = try await device.signedIn()
+    device.backend.expireTokens()
+    device.backend.whileRenewing { try? await account.signOut(of: push) }
+    _ = try? await account.send()
+    try await push.finishSignOut()
+    #expect(try await push.userID == nil)
+    #expect(device.backend.sessions.isEmpty)
+    #expect(!device.stored.contains("refresh-"))
+    try await account.signIn(user: "alice", password: "alice", on: push)
+    try await push.synchronize()
+    #expect(device.backend.sessions == ["alice-2"])
+  }
+
+  @Test("a reinstalled app ends the sign-in that the keychain has kept")
+  func reinstalled() async throws {
+    let device = SecureDevice()
+    _ = try await device.signedIn()
+    device.storage.deleteApp()
+    let (push, account) = try await device.launch()
+    #expect(await push.beginning == .reinstalled)
+    #expect(device.backend.installation == nil)
+    #expect(device.backend.sessions.isEmpty)
+    try await account.signIn(user: "bob", password: "bob", on: push)
+    try await push.synchronize()
+    #expect(device.backend.owner == "bob")
+  }
+
+  @Test("damaged sign-ins and keys are made anew")
+  func damaged() async throws {
+    let device = SecureDevice()
+    let (push, account) = try await device.signedIn()
+    let key = try #require(device.backend.installation?.sealingKey)
+    device.storage[StoredItem("sign-ins", isSecret: true)] = Data("x".utf8)
+    device.storage[StoredItem("sealing-keys", isSecret: true)] = Data("x".utf8)
+    try await account.signIn(user: "alice", password: "alice", on: push)
+    await push.didEnterForeground()
+    try await push.synchronize()
+    #expect(device.backend.installation?.sealingKey != key)
+  }
+
+  @Test("while the storage is locked nobody signs in, and nothing is lost")
+  func locked() async throws {
+    let device = SecureDevice()
+    _ = try await device.signedIn()
+    device.storage.error = .locked
+    let calls = device.backend.calls.count
+    let (push, account) = try await device.launch()
+    await #expect(throws: StorageError.locked) {
+      try await account.signIn(user: "bob", password: "bob", on: push)
+    }
+    #expect(device.backend.calls.count == calls)
+    device.storage.error = nil
+    await push.protectedDataDidBecomeAvailable()
+    #expect(try await push.userID == "alice")
+    #expect(device.backend.sessions == ["alice-1"])
+  }
+}
