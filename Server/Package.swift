@@ -145,8 +145,8 @@ let package = Package(
       name: "belfry",
       dependencies: [
         "Wire", "NotificationHubs", "Cryptography", "SQLDatabase", "HTTPServer", "HTTPClient",
-        "HubCore", "HubStorage", "PushGateways", "PushEmulator", "PushDemo", "HubServer",
-        "SecurePush", "SecurePushBackend", "Authentication",
+        "HubCore", "HubStorage", "PushGateways", "PushEmulator", "PushDevice", "PushDeviceSecure",
+        "HubServer", "SecurePush", "SecurePushBackend", "Authentication",
       ],
       swiftSettings: settings),
     .executableTarget(

@@ -142,13 +142,16 @@ extension SecurePushClientError {
 extension RegistrarError {
   fileprivate init(_ error: any Error) {
     switch error {
-    case SecurePushClientError.notSignedIn(let reason): self.init(.unauthorized, reason)
-    case SecurePushClientError.refused(let status, let reason): self.init(status: status, reason)
+    case SecurePushClientError.notSignedIn(let reason):
+      self.init(.unauthorized, reason, cause: error)
+    case SecurePushClientError.refused(let status, let reason):
+      self.init(status: status, reason, cause: error)
     case SecurePushClientError.limited(let seconds):
-      self.init(.throttled, "too many tries", retryAfter: seconds.map { .seconds($0) })
+      self.init(
+        .throttled, "too many tries", retryAfter: seconds.map { .seconds($0) }, cause: error)
     case SecurePushClientError.notFound, SecurePushClientError.gone:
-      self.init(.notFound, "\(error)")
-    default: self.init(.unreachable, "\(error)")
+      self.init(.notFound, "\(error)", cause: error)
+    default: self.init(.unreachable, "\(error)", cause: error)
     }
   }
 }

@@ -140,8 +140,12 @@ struct StorageTests {
     #expect(try FileStorage(directory: directory).load(.record) == Data("12".utf8))
     try FileStorage(directory: directory).save(nil, as: .record)
     #expect(try FileStorage(directory: directory).load(.record) == nil)
-    let mode = try FileManager.default.attributesOfItem(atPath: directory.path)[.posixPermissions]
-    #expect(mode as? Int == 0o700)
+    try FileStorage(directory: directory).save(Data("3".utf8), as: .record)
+    for (path, expected) in [("", 0o700), ("installation.json", 0o600)] {
+      let attributes = try FileManager.default.attributesOfItem(
+        atPath: directory.appending(path: path).path)
+      #expect(attributes[.posixPermissions] as? Int == expected)
+    }
   }
 
   @Test("many writers of a file storage lose no change")

@@ -300,9 +300,10 @@ struct InstallationMachine: Sendable {
 
   var state: PushInstallation.State {
     if activity?.isRequest == true { return .saving }
-    if let failure {
-      guard case .pause(let wait, _) = hold else { return .failed(failure, retryAt: nil) }
-      return .failed(failure, retryAt: wait.end)
+    switch (failure, hold) {
+    case (let failure?, .pause(let wait, _)): return .failed(failure, retryAt: wait.end)
+    case (let failure?, .event): return .failed(failure, retryAt: nil)
+    default: break
     }
     if !record.departures.isEmpty { return .pending }
     if !record.isEnabled {
@@ -310,7 +311,7 @@ struct InstallationMachine: Sendable {
     }
     if isForSignedInUsersOnly, record.userID == nil { return .waitingForSignIn }
     guard channel != nil else { return .waitingForToken(problem: tokenProblem) }
-    guard look == nil, let answer = record.answer else { return .pending }
+    guard activity == nil, look == nil, let answer = record.answer else { return .pending }
     if let refusal = answer.refusal {
       return .failed(RegistrarError(.rejected, refusal), retryAt: nil)
     }

@@ -68,7 +68,7 @@ public struct BackendRegistrar: InstallationRegistrar {
       } catch let error as RegistrarError {
         throw error
       } catch {
-        throw RegistrarError(.unreachable, "\(error)")
+        throw RegistrarError(.unreachable, "\(error)", cause: error)
       }
       if (200...299).contains(reply.status) { return }
       guard reply.status == 401, refused == nil else {

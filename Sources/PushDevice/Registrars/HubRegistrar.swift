@@ -67,7 +67,7 @@ public struct HubRegistrar: InstallationRegistrar {
     } catch let error as NotificationHubError {
       throw RegistrarError(error)
     } catch {
-      throw RegistrarError(.unreachable, "\(error)")
+      throw RegistrarError(.unreachable, "\(error)", cause: error)
     }
   }
 }
@@ -76,10 +76,10 @@ extension RegistrarError {
   init(_ error: NotificationHubError) {
     guard let status = error.status else {
       // A request that was never sent is as faulty the next time.
-      self.init(error.kind == .unreachable ? .unreachable : .rejected, "\(error)")
+      self.init(error.kind == .unreachable ? .unreachable : .rejected, "\(error)", cause: error)
       return
     }
     self.init(
-      status: status, "\(error)", retryAfter: error.retryAfter.map { .seconds($0) })
+      status: status, "\(error)", retryAfter: error.retryAfter.map { .seconds($0) }, cause: error)
   }
 }

@@ -59,15 +59,22 @@ public struct RegistrarError: Error, Hashable, Sendable, CustomStringConvertible
   public let detail: String
   /// The delay that the hub asks for.
   public let retryAfter: Duration?
+  /// The error of the layer below, which two equal errors need not share.
+  public let cause: (any Error)?
 
-  public init(_ kind: Kind, _ detail: String, retryAfter: Duration? = nil) {
+  public init(
+    _ kind: Kind, _ detail: String, retryAfter: Duration? = nil, cause: (any Error)? = nil
+  ) {
     self.kind = kind
     self.detail = detail
     self.retryAfter = retryAfter
+    self.cause = cause
   }
 
   /// The kind of a reply that is not a success.
-  public init(status: Int, _ detail: String, retryAfter: Duration? = nil) {
+  public init(
+    status: Int, _ detail: String, retryAfter: Duration? = nil, cause: (any Error)? = nil
+  ) {
     let kind: Kind =
       switch status {
       case 429: .throttled
@@ -77,7 +84,17 @@ public struct RegistrarError: Error, Hashable, Sendable, CustomStringConvertible
       case 408, 500...599: .unreachable
       default: .rejected
       }
-    self.init(kind, detail, retryAfter: retryAfter)
+    self.init(kind, detail, retryAfter: retryAfter, cause: cause)
+  }
+
+  public static func == (left: RegistrarError, right: RegistrarError) -> Bool {
+    left.kind == right.kind && left.detail == right.detail && left.retryAfter == right.retryAfter
+  }
+
+  public func hash(into hasher: inout Hasher) {
+    hasher.combine(kind)
+    hasher.combine(detail)
+    hasher.combine(retryAfter)
   }
 
   public var description: String { detail.isEmpty ? "\(kind)" : "\(kind): \(detail)" }

@@ -52,6 +52,8 @@ public struct FileStorage: DeviceStorage {
         to: file(item), options: [.atomic, .completeFileProtectionUntilFirstUserAuthentication])
     #else
       try data.write(to: file(item), options: .atomic)
+      try FileManager.default.setAttributes(
+        [.posixPermissions: 0o600], ofItemAtPath: file(item).path)
     #endif
   }
 

@@ -2,7 +2,6 @@ import Foundation
 import HubCore
 import HubStorage
 import NotificationHubs
-import PushDemo
 import PushEmulator
 
 private let ports = Reader.integer(0...65535)

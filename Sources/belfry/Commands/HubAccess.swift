@@ -31,12 +31,17 @@ struct HubAccess: Sendable {
     do {
       return try await work()
     } catch let error as NotificationHubError {
-      if runtime != nil, let detail = error.detail { throw CommandFailure(detail) }
-      let isAway = error.kind == .unreachable || error.kind == .unexpectedReply
-      throw CommandFailure(
-        (isAway ? "cannot reach the hub: " : "the hub refused: ") + error.description
-          + hint(error), exitCode: isAway ? .unreachable : .refused)
+      throw failure(error)
     }
+  }
+
+  /// The failure for the hub's refusal.
+  func failure(_ error: NotificationHubError) -> CommandFailure {
+    if runtime != nil, let detail = error.detail { return CommandFailure(detail) }
+    let isAway = error.kind == .unreachable || error.kind == .unexpectedReply
+    return CommandFailure(
+      (isAway ? "cannot reach the hub: " : "the hub refused: ") + error.description + hint(error),
+      exitCode: isAway ? .unreachable : .refused)
   }
 
   private func hint(_ error: NotificationHubError) -> String {

@@ -1,6 +1,6 @@
 import Foundation
 import NotificationHubs
-import PushDemo
+import PushDevice
 
 struct PhoneCommand: Subcommand {
   static let about = CommandHelp(
@@ -13,10 +13,15 @@ struct PhoneCommand: Subcommand {
 
       With --secure it is an iPhone that runs the secure tutorial's app: it decrypts the payload
       of a push, or fetches it from the backend, and says which.
+
+      The app is the device SDK (docs/device.md), whose states are lines on standard error. --state
+      keeps the phone over restarts; --locked, --offline, --rotate-every, --reinstall and
+      --permission show how it behaves then.
       """,
     examples: [
       "belfry phone --data ./dev --tags 12345", "belfry phone --tags news --count 1 --json",
       "belfry phone --channel dHN0LXNyY2gtY2hubA==",
+      "belfry phone --state ./phone --user anna --then-user bob --offline 30s",
       "belfry phone --platform web --tags news", "belfry phone --user alice --secure",
     ])
 
@@ -48,6 +53,23 @@ struct PhoneCommand: Subcommand {
     .channelID) var channels: [String]
   @Flag("--sandbox", "be a development build: APNs knows its token in the sandbox only")
   var isSandbox
+  @Option("--then-user", "ID", "the user who signs in when the first one has signed out")
+  var nextUser: String?
+  @Option("--state", "DIR", "keep the app's state there, and be the same phone at the next start")
+  var state: String?
+  @Flag("--reinstall", "be a phone whose app was deleted and installed again; with --state")
+  var isReinstalled
+  @Option("--locked", "TIME", "be locked for so long, as after a restart", .time(1...86_400))
+  var lockedFor: Int?
+  @Option("--offline", "TIME", "have no network for so long", .time(1...86_400))
+  var offlineFor: Int?
+  @Option("--rotate-every", "TIME", "get another handle again and again", .time(1...86_400))
+  var rotationInterval: Int?
+  @Option("--permission", "WORD", "the user's permission to show notifications, as a tag", .word)
+  var permission: PushPermission?
+  @Option(
+    "--simctl", "DIR", "write each push as a file for `xcrun simctl push` there; apns only")
+  var simulatorFiles: String?
   @Option(
     "--count", "N", "end after so many notifications (default: run until Ctrl-C)",
     .integer(1...Int(Int32.max))) var count: Int?
@@ -59,12 +81,39 @@ struct PhoneCommand: Subcommand {
     throw UsageError("--channel is for apns phones, and not with --secure")
   }
 
-  private var installationID: String { id ?? UUID().uuidString.lowercased() }
+  /// - Throws: ``UsageError`` for options that do not go together.
+  private func circumstances() throws -> PhoneCircumstances {
+    guard state != nil || !isReinstalled else { throw UsageError("--reinstall needs --state DIR") }
+    guard platform == .apns || simulatorFiles == nil else {
+      throw UsageError("--simctl is for apns phones")
+    }
+    guard user != nil || nextUser == nil else {
+      throw UsageError("--then-user needs the first user: --user ID")
+    }
+    return PhoneCircumstances(
+      state: state.map { URL(filePath: $0, directoryHint: .isDirectory) }, installationID: id,
+      isReinstalled: isReinstalled, lockedFor: lockedFor, offlineFor: offlineFor,
+      rotationInterval: rotationInterval, permission: permission)
+  }
+
+  /// The phone of the state directory, or a new one.
+  private func phone(
+    _ control: EmulatorControl, _ circumstances: PhoneCircumstances
+  ) async throws -> VirtualPhone {
+    let files = circumstances.state.map { FileStorage(directory: $0) }
+    let known = try files?.load(PhoneStorage.device)
+    let phone = try await VirtualPhone.make(
+      control: control, platform: platform, topic: topic, isSandbox: isSandbox,
+      known: known.map { String(decoding: $0, as: UTF8.self) })
+    try files?.save(Data(phone.device.deviceId.utf8), as: PhoneStorage.device)
+    return phone
+  }
 
   private func runPlain(in context: CommandContext) async throws {
     guard backend == nil, password == nil else {
       throw UsageError("--backend and --password are for --secure")
     }
+    let circumstances = try circumstances()
     let access = try await client.access(.changes, in: context)
     let known =
       try self.control
@@ -72,8 +121,7 @@ struct PhoneCommand: Subcommand {
     let control = try EmulatorControl(known ?? "http://127.0.0.1:9400")
     let phone: VirtualPhone
     do {
-      phone = try await VirtualPhone.make(
-        control: control, platform: platform, topic: topic, isSandbox: isSandbox)
+      phone = try await self.phone(control, circumstances)
     } catch let failure as CommandFailure where known == nil && failure.exitCode == .unreachable {
       throw CommandFailure(
         "\(failure). A virtual phone gets its token from an emulator, and is reached through it: "
@@ -86,53 +134,108 @@ struct PhoneCommand: Subcommand {
           + "credentials lead to the emulator at \(control.base.absoluteString)")
     }
     for channel in channels { try await control.subscribe(phone.device.deviceId, to: channel) }
-    var installation = Installation(
-      installationID: installationID, platform: platform, pushChannel: phone.channel,
-      tags: tags ?? DemoDevice.tags,
-      templates: templates.isEmpty ? platform.phoneTemplates : templates.templates)
-    installation.userID = user
-    try await access.calling { try await access.client.createOrReplace(installation) }
-    try announce(installation, phone, in: context)
-    try await show(phone, topic: topic, in: context)
+    let network = PhoneNetwork(access.transport, isOffline: offlineFor != nil)
+    let app = PhoneApp(
+      phone: phone, storage: try PhoneStorage(circumstances), circumstances: circumstances,
+      network: network,
+      registrar: HubRegistrar(
+        connectionString: access.connection, hub: access.hub, transport: network))
+    try await whileLiving(app.live, in: context) {
+      try await register(app, at: access, in: context)
+      try announce(await app.push.installationID ?? "", phone, in: context)
+      try await show(app, in: context)
+    }
+  }
+
+  private func register(
+    _ app: PhoneApp, at access: HubAccess, in context: CommandContext
+  ) async throws {
+    do {
+      try await app.launch(note: context.note) { push in try await setUp(push) }
+      try await app.registered()
+      if let nextUser {
+        try await app.push.signOut()
+        try await app.push.signIn(as: nextUser)
+        try await app.registered()
+      }
+    } catch let error as RegistrarError {
+      if let cause = error.cause as? NotificationHubError { throw access.failure(cause) }
+      throw CommandFailure("the phone is not registered: \(error)")
+    }
+  }
+
+  /// The wishes of the app.
+  private func setUp(_ push: PushInstallation) async throws {
+    let templates = templates.isEmpty ? platform.phoneTemplates : self.templates.templates
+    let tags = tags.map { Set($0) } ?? PushPlatform.phoneTags
+    try await push.update {
+      $0.tags = tags
+      $0.templates = templates
+    }
+    if let user { try await push.signIn(as: user) }
   }
 
   private func announce(
-    _ installation: Installation, _ phone: VirtualPhone, in context: CommandContext
+    _ installationID: String, _ phone: VirtualPhone, in context: CommandContext
   ) throws {
     let rows =
       [
         (platform.traits.phone?.handleName ?? "handle", phone.token),
-        ("installation", installation.installationID),
-        ("tags", installation.tags.map(\.rawValue).joined(separator: ", ")),
+        ("installation", installationID),
+        ("tags", (tags ?? Array(PushPlatform.phoneTags)).map(\.rawValue).joined(separator: ", ")),
       ] + channels.map { ("channel", $0) }
     try CommandResult(
       [
-        "installationId": installation.installationID, "deviceId": phone.device.deviceId,
+        "installationId": installationID, "deviceId": phone.device.deviceId,
         "platform": platform.word, "token": phone.token,
       ],
       rows.map { $0.padded(to: 17) + $1 } + ["waiting for notifications; Ctrl-C ends"]
     ).print(asJSON: client.json, in: context)
   }
 
-  private func show(_ phone: VirtualPhone, topic: String, in context: CommandContext) async throws {
+  private func show(_ app: PhoneApp, in context: CommandContext) async throws {
     struct Line: Encodable {
       let title: String?
       let body: String?
       let payload: String
       let headers: [String: String]
     }
-    var left = count ?? .max
-    for try await arrival in phone.arrivals() {
+    var shown = 0
+    for try await arrival in app.device.arrivals() {
       try CommandResult(
         Line(
           title: arrival.shown?.title, body: arrival.shown?.body, payload: arrival.payload,
           headers: arrival.headers),
         arrival.banner(app: platform == .apns ? topic : platform.word)
       ).print(asJSON: client.json, in: context)
-      left -= 1
-      if left == 0 { return }
+      shown += 1
+      try writeForSimulator(arrival.payload, number: shown)
+      if shown == count { return }
     }
     throw CommandFailure("the emulator has ended the phone's connection", exitCode: .unreachable)
+  }
+
+  /// Lets the phone's circumstances take their course while its pushes are shown.
+  private func whileLiving(
+    _ live: @escaping @Sendable (_ note: @escaping @Sendable (String) -> Void) async throws -> Void,
+    in context: CommandContext, show: @escaping @Sendable () async throws -> Void
+  ) async throws {
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask { try await live(context.note) }
+      group.addTask { try await show() }
+      // The states end only with the phone.
+      try await group.next()
+      group.cancelAll()
+    }
+  }
+
+  /// Writes a push in the form in which a simulator takes it.
+  private func writeForSimulator(_ payload: String, number: Int) throws {
+    guard let simulatorFiles else { return }
+    let directory = URL(filePath: simulatorFiles, directoryHint: .isDirectory)
+    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+    let file = directory.appending(path: "push-\(number).apns")
+    try SimulatorPush.file(payload: Data(payload.utf8), bundleID: topic).write(to: file)
   }
 
   private func runSecure(in context: CommandContext) async throws {
@@ -153,22 +256,31 @@ struct PhoneCommand: Subcommand {
     guard let backend = URL(string: address), backend.host() != nil else {
       throw UsageError("--backend: '\(address)' is not a valid address")
     }
-    let phone = try await SecurePhone.start(
-      control: try EmulatorControl(control ?? running?.control ?? "http://127.0.0.1:9400"),
-      topic: topic, backend: backend, user: user, password: password ?? user,
-      installationID: installationID, tags: tags ?? DemoDevice.tags)
-    try announce(phone, user: user, backend: address, in: context)
-    var left = count ?? .max
-    for try await showing in phone.showings() {
-      try CommandResult(
-        showing,
-        PhoneScreen.banner(showing.text.components(separatedBy: "\n"), app: topic)
-          + [showing.source.explanation]
-      ).print(asJSON: client.json, in: context)
-      left -= 1
-      if left == 0 { return }
+    guard offlineFor == nil, nextUser == nil else {
+      throw UsageError("--offline and --then-user are not for --secure")
     }
-    throw CommandFailure("the emulator has ended the phone's connection", exitCode: .unreachable)
+    let circumstances = try circumstances()
+    let phone = try await SecurePhone.start(
+      phone: try await self.phone(
+        try EmulatorControl(control ?? running?.control ?? "http://127.0.0.1:9400"), circumstances),
+      storage: try PhoneStorage(circumstances), circumstances: circumstances, backend: backend,
+      user: user, password: password ?? user, tags: tags.map { Set($0) } ?? PushPlatform.phoneTags,
+      note: context.note)
+    try announce(phone, user: user, backend: address, in: context)
+    try await whileLiving(phone.live, in: context) {
+      var shown = 0
+      for try await showing in phone.showings() {
+        try CommandResult(
+          showing,
+          PhoneScreen.banner(showing.text.components(separatedBy: "\n"), app: topic)
+            + [showing.source.explanation]
+        ).print(asJSON: client.json, in: context)
+        shown += 1
+        try writeForSimulator(showing.payload, number: shown)
+        if shown == count { return }
+      }
+      throw CommandFailure("the emulator has ended the phone's connection", exitCode: .unreachable)
+    }
   }
 
   private func announce(

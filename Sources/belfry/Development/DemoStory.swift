@@ -1,7 +1,6 @@
 import Foundation
 import HubCore
 import NotificationHubs
-import PushDemo
 import SecurePush
 
 /// The tutorial as performed by `belfry demo`. Every step is real, and uses the SDK over the same
@@ -48,22 +47,22 @@ struct DemoStory: Sendable {
     say(phone.token)
 
     step(#"It registers: tag 12345, template {"aps":{"alert":"$(message)"}}"#)
-    let device = try phone.demoDevice(installationID: UUID().uuidString.lowercased())
+    let device = phone.installation(id: UUID().uuidString.lowercased())
     let address =
       "\(hub.url)/\(hub.name)/installations/\(device.installationID)?api-version=2020-06"
     show(
       CurlCommand.command(
         "PUT", address,
         headers: [("Authorization", "$LISTEN"), ("Content-Type", "application/json")],
-        body: String(decoding: device.installation.jsonData, as: UTF8.self)))
-    let registration = DemoRegistration(
-      client: NotificationHubClient(
-        connectionString: listen, hub: hub.name, transport: ClientTransport.shared))
-    let kept = try await registration.register(device)
+        body: String(decoding: device.jsonData, as: UTF8.self)))
+    let registering = NotificationHubClient(
+      connectionString: listen, hub: hub.name, transport: ClientTransport.shared)
+    try await registering.createOrReplace(device)
     say("200 OK")
 
     step("The installation is read back")
     show(CurlCommand.command("GET", address, headers: [("Authorization", "$LISTEN")]))
+    let kept = try await registering.installation(device.installationID)
     say(String(decoding: kept.hubJSON, as: UTF8.self))
 
     step(#"{"message":"Hello from Postman!"} is sent to tag 12345"#)
@@ -134,8 +133,7 @@ struct DemoStory: Sendable {
       backend: address, credentials: .password(user: "bob", password: "bob"),
       transport: ClientTransport.shared)
     let phone = try await VirtualPhone.make(control: control, topic: emulator.topic)
-    try await alice.install(
-      try phone.demoDevice(installationID: UUID().uuidString.lowercased()).installation)
+    try await alice.install(phone.installation(id: UUID().uuidString.lowercased()))
     show("curl -u alice:alice -X POST \(backend)/api/notifications")
     let id = try await alice.send()
     say("200 OK: \(id)")

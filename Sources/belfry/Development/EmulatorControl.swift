@@ -173,6 +173,23 @@ struct EmulatorControl: Sendable {
     return device
   }
 
+  /// Returns a device; `nil` if the emulator does not have it.
+  func device(_ id: String) async throws -> Device? {
+    let reply = try await answer("GET", "v1/devices/\(id.percentEncoded)")
+    return reply.status == 404 ? nil : try decode(try accepted(reply))
+  }
+
+  /// Gives a device another handle.
+  func rotate(_ device: String) async throws -> Device {
+    try await send("POST", "v1/devices/\(device)/rotate", [String: String]())
+  }
+
+  /// Lets the user of a device turn notifications off or on.
+  func setDisabled(_ isDisabled: Bool, _ device: String) async throws {
+    struct Change: Encodable { let disabled: Bool }
+    let _: Device = try await send("PATCH", "v1/devices/\(device)", Change(disabled: isDisabled))
+  }
+
   /// Subscribes a device to a broadcast channel, as an app does with ActivityKit.
   func subscribe(_ device: String, to channel: String) async throws {
     struct Reply: Decodable { let deviceId: String }

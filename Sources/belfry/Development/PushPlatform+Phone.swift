@@ -1,6 +1,6 @@
 import Foundation
 import NotificationHubs
-import PushDemo
+import PushDevice
 import Wire
 
 /// The visible parts of a notification.
@@ -14,6 +14,9 @@ struct PhoneShown: Sendable {
 extension PushPlatform {
   /// The platforms that have a virtual phone.
   static let phones = running.filter { $0.traits.phone != nil }
+
+  /// The tutorial's tag, which a phone has unless told otherwise.
+  static let phoneTags: Set<Tag> = ["12345"]
 
   /// The option of `belfry send` for a payload of the service.
   var payloadOption: String { "--" + word }
@@ -67,8 +70,9 @@ extension PushPlatform {
     guard let phone = traits.phone else { return nil }
     switch phone.reading {
     case .alert:
-      guard let shown = ShownNotification(payload: payload), shown.isVisible else { return nil }
-      return PhoneShown(title: shown.title, subtitle: shown.subtitle, body: shown.body)
+      guard let message = PushMessage(json: payload), message.isVisible else { return nil }
+      let text = message.text
+      return PhoneShown(title: text.title, subtitle: text.subtitle, body: text.body)
     case .toast:
       let lines = Self.toastLines(payload)
       if let first = lines.first {

@@ -1,8 +1,8 @@
 import Foundation
 import NotificationHubs
-import PushDemo
+import PushDevice
+import PushDeviceSecure
 import SecurePush
-import Synchronization
 
 /// The tutorials' app, signed in at the app backend, on a virtual iPhone. It performs the work of
 /// both the iOS app and its notification service extension.
@@ -30,43 +30,53 @@ final class SecurePhone: Sendable {
     let payload: String
   }
 
-  let phone: VirtualPhone
   let installationID: String
-  private let app: DemoApp
-  private let screen: Screen
+  private let app: PhoneApp
+  private let account: BackendAccount
 
-  private init(phone: VirtualPhone, installationID: String, app: DemoApp, screen: Screen) {
-    self.phone = phone
+  private init(installationID: String, app: PhoneApp, account: BackendAccount) {
     self.installationID = installationID
     self.app = app
-    self.screen = screen
+    self.account = account
   }
 
-  /// Starts the app on a new phone and signs in, which registers it through the backend.
+  var phone: VirtualPhone { app.device }
+
+  /// Starts the app and signs in, which registers the phone through the backend.
   ///
+  /// - Parameter note: Is told how the phone found its storage.
   /// - Throws: ``CommandFailure`` if the backend is unreachable or rejects the sign-in.
   static func start(
-    control: EmulatorControl, topic: String, backend: URL, user: String, password: String,
-    installationID: String = UUID().uuidString.lowercased(), tags: [Tag] = DemoDevice.tags
+    phone: VirtualPhone, storage: PhoneStorage, circumstances: PhoneCircumstances, backend: URL,
+    user: String, password: String, tags: Set<Tag>, note: @escaping @Sendable (String) -> Void
   ) async throws -> SecurePhone {
-    let phone = try await VirtualPhone.make(control: control, topic: topic)
-    let screen = Screen()
-    let app = DemoApp(
-      settings: DemoSettings(connection: nil, hub: "", backend: backend),
-      installationID: installationID, tags: tags, system: screen, secrets: PocketSecrets(),
-      transport: ClientTransport.shared)
-    await app.didFinishLaunching()
+    let network = PhoneNetwork(ClientTransport.shared, isOffline: false)
+    let account = BackendAccount(backend: backend, storage: storage, transport: network)
+    let app = PhoneApp(
+      phone: phone, storage: storage, circumstances: circumstances, network: network,
+      registrar: account.registrar, enrichment: account.enrichment)
     do {
-      let token = try phone.demoDevice(installationID: installationID).deviceToken
-      try await app.didRegister(deviceToken: token)
-      try await app.signIn(user: user, password: password)
+      try await app.launch(note: note) { push in
+        await account.start(push)
+        try await push.update { $0.tags = tags }
+        try await push.update { $0.templates = PushPlatform.apns.phoneTemplates }
+        if try await push.userID != user {
+          try await account.signIn(user: user, password: password, on: push)
+        }
+      }
+      try await app.registered()
+    } catch let error as RegistrarError {
+      throw CommandFailure(
+        "\(backend.absoluteString): \(error)",
+        exitCode: error.kind == .unreachable ? .unreachable : .refused)
     } catch let error as SecurePushClientError {
       throw CommandFailure("\(backend.absoluteString): \(error)", exitCode: Self.exitCode(error))
     }
-    return SecurePhone(phone: phone, installationID: installationID, app: app, screen: screen)
+    return SecurePhone(
+      installationID: await app.push.installationID ?? "", app: app, account: account)
   }
 
-  static func exitCode(_ error: SecurePushClientError) -> ExitCode {
+  private static func exitCode(_ error: SecurePushClientError) -> ExitCode {
     switch error {
     case .unreachable, .unexpectedReply: .unreachable
     default: .refused
@@ -77,67 +87,30 @@ final class SecurePhone: Sendable {
   func showings() -> AsyncThrowingStream<Showing, any Error> {
     .whileIterated { [self] yield in
       for try await arrival in phone.arrivals() {
-        for showing in await receive(arrival.payload) { yield(showing) }
+        if let showing = await receive(arrival.payload) { yield(showing) }
       }
     }
   }
 
-  /// Passes a push to the same receiver as iOS: a visible push with a secret to the extension,
-  /// another visible one to the app, and one without visible content to the app in the background.
-  private func receive(_ payload: String) async -> [Showing] {
-    let data = Data(payload.utf8)
-    let source: Source
-    if SecureMessage(payload: data) == nil {
-      _ = await app.willPresent(data)
-      source = .plain
-    } else if ShownNotification(payload: data)?.isVisible == true {
-      switch await app.inbox.content(of: data) {
-      case .text(let text, let offline):
-        await screen.showNotification(text, userInfo: [:])
-        source = offline ? .opened : .fetched
-      case .generic(let text):
-        await screen.showNotification(text, userInfo: [:])
-        source = .unavailable
-      case nil, .some(.none): return []
-      }
-    } else {
-      switch await app.didReceiveInBackground(data) {
-      case .newData: source = SecureMessage(payload: data)?.sealed == nil ? .fetched : .opened
-      case .failed: source = .unavailable
-      case .noData: return []
-      }
+  /// Passes a push to the same receiver as iOS: a visible push with a secret to the service
+  /// extension, another visible one to the app, and one without visible content to the app in the
+  /// background, which posts a notification.
+  private func receive(_ payload: String) async -> Showing? {
+    guard let message = PushMessage(json: Data(payload.utf8)) else { return nil }
+    let (place, text, source): (Showing.Place, String, Source)
+    switch await account.messages.content(of: message) {
+    case nil where message.text.summary.isEmpty: return nil
+    case nil: (place, text, source) = (.alert, message.text.summary, .plain)
+    case .text(let opened, let offline):
+      (place, text, source) = (.notification, opened, offline ? .opened : .fetched)
+    case .generic(let general): (place, text, source) = (.notification, general, .unavailable)
+    case .some(.none): return nil
     }
-    return screen.take().map { place, text in
-      Showing(place: place, text: text, source: source, payload: payload)
-    }
+    return Showing(place: place, text: text, source: source, payload: payload)
   }
 
-  /// Collects the texts shown until they are read.
-  private final class Screen: DemoSystem {
-    private let shown = Mutex<[(Showing.Place, String)]>([])
-
-    func take() -> [(Showing.Place, String)] {
-      shown.withLock { shown in
-        defer { shown = [] }
-        return shown
-      }
-    }
-
-    func askForAuthorization() async throws -> Bool { true }
-    /// The emulator has already issued the token.
-    func registerForRemoteNotifications() async {}
-    func showAlert(_ text: String) async { shown.withLock { $0.append((.alert, text)) } }
-    func log(_ line: String) {}
-    func showNotification(_ text: String, userInfo: [String: String]) async {
-      shown.withLock { $0.append((.notification, text)) }
-    }
+  /// See ``PhoneApp/live(note:)``.
+  func live(note: @escaping @Sendable (String) -> Void) async throws {
+    try await app.live(note: note)
   }
-}
-
-/// An in-memory store of secrets for the lifetime of the phone.
-private final class PocketSecrets: SecretStore {
-  private let values = Mutex<[String: Data]>([:])
-
-  func load(_ name: String) throws -> Data? { values.withLock { $0[name] } }
-  func save(_ data: Data?, as name: String) throws { values.withLock { $0[name] = data } }
 }

@@ -1,6 +1,5 @@
 import Foundation
 import NotificationHubs
-import PushDemo
 import Wire
 
 /// A simulated phone or browser: the emulator issues its handle, the tutorial app's logic registers
@@ -21,17 +20,26 @@ struct VirtualPhone: Sendable {
   let platform: PushPlatform
   /// The push channel of the phone.
   let channel: PushChannel
+  /// The event after which its pushes are new; `nil` for the present one.
+  var firstEvent: Int? = 0
 
   /// Creates a phone for an app, as iOS issues a token when the app asks for remote notifications.
   ///
   /// - Parameters:
+  ///   - known: The id of a phone to use again, if the emulator still has it.
   ///   - topic: The app's bundle id, for APNs.
   ///   - isSandbox: Whether it is a development build, whose token APNs' production does not
   ///     accept.
   static func make(
     control: EmulatorControl, platform: PushPlatform = .apns, topic: String,
-    isSandbox: Bool = false
+    isSandbox: Bool = false, known: String? = nil
   ) async throws -> VirtualPhone {
+    if let known, let device = try await control.device(known),
+      let channel = try? platform.channel(device.handle)
+    {
+      return VirtualPhone(
+        control: control, device: device, platform: platform, channel: channel, firstEvent: nil)
+    }
     let app = try platform.app(among: try await control.apps(), topic: topic)
     let device = try await control.createDevice(
       app: app.appId, isSandbox: isSandbox && platform == .apns)
@@ -48,17 +56,27 @@ struct VirtualPhone: Sendable {
     }
   }
 
-  /// The phone in the form that the tutorial's app uses.
-  func demoDevice(installationID: String) throws -> DemoDevice {
-    guard let token = Hex.decode(token) else {
-      throw CommandFailure("the emulator gave a token that is not hexadecimal", exitCode: .defect)
-    }
-    return DemoDevice(installationID: installationID, deviceToken: Data(token))
+  /// The installation of the tutorial's app on this phone.
+  func installation(id: String) -> Installation {
+    Installation(
+      installationID: id, platform: platform, pushChannel: channel,
+      tags: Array(PushPlatform.phoneTags), templates: platform.phoneTemplates)
+  }
+
+  /// Gets another handle, as after a system update; the old one is dead.
+  func rotated() async throws -> VirtualPhone {
+    try changed(try await control.rotate(device.deviceId))
+  }
+
+  private func changed(_ device: EmulatorControl.Device) throws -> VirtualPhone {
+    VirtualPhone(
+      control: control, device: device, platform: platform,
+      channel: try platform.channel(device.handle), firstEvent: firstEvent)
   }
 
   /// The notifications that arrive from now on. The phone is online during the iteration.
   func arrivals() -> AsyncThrowingStream<Arrival, any Error> {
-    let events = control.events(device: device.deviceId, after: 0)
+    let events = control.events(device: device.deviceId, after: firstEvent)
     let platform = platform
     return .whileIterated { yield in
       for try await event in events where event.name == "notification" {
