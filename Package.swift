@@ -36,7 +36,6 @@ let package = Package(
     .library(name: "PushDevice", targets: ["PushDevice"]),
     .library(name: "PushDeviceSecure", targets: ["PushDeviceSecure"]),
     .library(name: "PushDeviceTesting", targets: ["PushDeviceTesting"]),
-    .library(name: "PushDemo", targets: ["PushDemo"]),
   ],
   targets: systemTargets + [
     .target(name: "Wire", swiftSettings: settings),
@@ -46,15 +45,13 @@ let package = Package(
       name: "SecurePush", dependencies: ["Wire", "NotificationHubs"] + cryptography,
       swiftSettings: settings),
     .target(
-      name: "PushDevice", dependencies: ["Wire", "NotificationHubs"], swiftSettings: settings),
+      name: "PushDevice", dependencies: ["Wire", "NotificationHubs"],
+      resources: [.copy("PrivacyInfo.xcprivacy")], swiftSettings: settings),
     .target(
       name: "PushDeviceSecure", dependencies: ["NotificationHubs", "PushDevice", "SecurePush"],
       swiftSettings: settings),
     .target(
       name: "PushDeviceTesting", dependencies: ["NotificationHubs", "PushDevice"],
-      swiftSettings: settings),
-    .target(
-      name: "PushDemo", dependencies: ["Wire", "NotificationHubs", "SecurePush"],
       swiftSettings: settings),
   ]
 )

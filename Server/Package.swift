@@ -28,7 +28,6 @@ let package = Package(
     .library(name: "PushDevice", targets: ["PushDevice"]),
     .library(name: "PushDeviceSecure", targets: ["PushDeviceSecure"]),
     .library(name: "PushDeviceTesting", targets: ["PushDeviceTesting"]),
-    .library(name: "PushDemo", targets: ["PushDemo"]),
     .executable(name: "belfry", targets: ["belfry"]),
     .executable(name: "belfry-bench", targets: ["belfry-bench"]),
   ],
@@ -85,7 +84,9 @@ let package = Package(
       ],
       swiftSettings: settings),
     .target(
-      name: "PushDevice", dependencies: ["Wire", "NotificationHubs"], swiftSettings: settings),
+      name: "PushDevice", dependencies: ["Wire", "NotificationHubs"],
+      exclude: ["PrivacyInfo.xcprivacy"],  // for apps only, whose manifest is the one at the root
+      swiftSettings: settings),
     .target(
       name: "HubCore", dependencies: ["Wire", "NotificationHubs"], swiftSettings: settings),
     .target(
@@ -113,9 +114,6 @@ let package = Package(
       swiftSettings: settings),
     .target(
       name: "PushDeviceTesting", dependencies: ["NotificationHubs", "PushDevice"],
-      swiftSettings: settings),
-    .target(
-      name: "PushDemo", dependencies: ["Wire", "NotificationHubs", "SecurePush"],
       swiftSettings: settings),
 
     // Floor 4.
@@ -200,9 +198,6 @@ let package = Package(
       dependencies: [
         "NotificationHubs", "PushDevice", "PushDeviceSecure", "PushDeviceTesting", "SecurePush",
       ],
-      swiftSettings: settings),
-    .testTarget(
-      name: "PushDemoTests", dependencies: ["PushDemo", "NotificationHubs", "SecurePush"],
       swiftSettings: settings),
     .testTarget(
       name: "SecurePushTests", dependencies: ["Wire", "SecurePush", "NotificationHubs"],

@@ -73,6 +73,10 @@ public struct SealedMessages: MessageOpening {
     return ((try? await fetched(secure)) ?? nil).map { NotificationText(body: $0) }
   }
 
+  public func userInfo(showing text: NotificationText) -> [String: String] {
+    text.body.map(Self.userInfo(showing:)) ?? [:]
+  }
+
   private static func shownText(of message: PushMessage) -> String? {
     struct Shown: Decodable {
       let text: String

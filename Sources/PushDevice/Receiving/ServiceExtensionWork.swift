@@ -12,6 +12,12 @@ public protocol MessageOpening: Sendable {
   func fetch(_ message: PushMessage) async -> NotificationText?
   /// Whether there is something to open; other messages are shown as they are.
   func isSealed(_ message: PushMessage) -> Bool
+  /// Members to add to the notification's `userInfo`, with which a tap finds the text again.
+  func userInfo(showing text: NotificationText) -> [String: String]
+}
+
+extension MessageOpening {
+  public func userInfo(showing text: NotificationText) -> [String: String] { [:] }
 }
 
 /// A notification as it is shown.
@@ -19,6 +25,8 @@ public struct EnrichedContent: Hashable, Sendable {
   public var text: NotificationText
   /// A file for the notification's attachment.
   public var image: URL?
+  /// Members to add to the notification's `userInfo`.
+  public var userInfo: [String: String] = [:]
 }
 
 /// The work of a notification service extension: opens the content, attaches the image, and ends in
@@ -65,13 +73,12 @@ public struct ServiceExtensionWork: Sendable {
     }
     var content = EnrichedContent(text: original)
     if let opener, opener.isSealed(message) {
-      let opened = await before(end, within: Self.limits.open) { opener.open(message) }
-      if let opened {
-        content.text = opened
-      } else {
-        let fetched = await before(end, within: Self.limits.fetch) { await opener.fetch(message) }
-        content.text = fetched ?? NotificationText(body: generalText)
+      var found = await before(end, within: Self.limits.open) { opener.open(message) }
+      if found == nil {
+        found = await before(end, within: Self.limits.fetch) { await opener.fetch(message) }
       }
+      content.text = found ?? NotificationText(body: generalText)
+      content.userInfo = found.map(opener.userInfo(showing:)) ?? [:]
     }
     if let images, let url = message.image {
       content.image = await before(end, within: Self.limits.image) { try? await images.fetch(url) }

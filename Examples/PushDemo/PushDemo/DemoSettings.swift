@@ -1,29 +1,37 @@
-public import Foundation
-public import NotificationHubs
+import Foundation
+import NotificationHubs
 
 /// The app's settings: the tutorial's `devsettings.plist`.
 ///
-/// Either the tutorial's four keys, `notificationHubNamespace` (a namespace of the public cloud, or
-/// a whole host name such as `contoso.servicebus.chinacloudapi.cn` for another),
+/// Either the tutorial's four keys, `notificationHubNamespace` (a namespace of the public cloud,
+/// or a whole host name such as `contoso.servicebus.chinacloudapi.cn` for another),
 /// `notificationHubName`, `notificationHubKeyName` and `notificationHubKey`; or `connectionString`
 /// and `notificationHubName`, which also reaches a hub that is not Azure's. `backendURL` names the
 /// app backend; with it alone the app needs no key of the hub at all.
-public struct DemoSettings: Hashable, Sendable {
+struct DemoSettings: Hashable, Sendable {
   /// The hub and a key with which a device can register; `nil` if the backend registers it.
-  public let connection: ConnectionString?
-  public let hub: String
+  let connection: ConnectionString?
+  let hub: String
   /// `nil` for an app without sign-in.
-  public let backend: URL?
+  let backend: URL?
 
-  public init(connection: ConnectionString?, hub: String, backend: URL? = nil) {
+  init(connection: ConnectionString?, hub: String, backend: URL? = nil) {
     self.connection = connection
     self.hub = hub
     self.backend = backend
   }
 
+  /// The settings in the bundle of the app or of its extension.
+  static func ofBundle() throws -> DemoSettings {
+    guard let url = Bundle.main.url(forResource: "devsettings", withExtension: "plist") else {
+      throw DemoSettingsError("devsettings.plist is missing; the README says what it holds")
+    }
+    return try DemoSettings(propertyList: Data(contentsOf: url))
+  }
+
   /// Parses a property list.
   /// - Throws: ``DemoSettingsError`` with the key that is missing or invalid.
-  public init(propertyList: Data) throws {
+  init(propertyList: Data) throws {
     guard
       let values = try? PropertyListSerialization.propertyList(from: propertyList, format: nil)
         as? [String: Any]
@@ -69,9 +77,9 @@ public struct DemoSettings: Hashable, Sendable {
 }
 
 /// The error for invalid settings.
-public struct DemoSettingsError: LocalizedError, Hashable, CustomStringConvertible {
-  public let description: String
-  public var errorDescription: String? { description }
+struct DemoSettingsError: LocalizedError, Hashable, CustomStringConvertible {
+  let description: String
+  var errorDescription: String? { description }
 
   init(_ description: String) { self.description = description }
 

@@ -1,5 +1,5 @@
 import Foundation
-import PushDemo
+import NotificationHubs
 import Testing
 
 /// The Xcode project cannot be built on every system, so its files are read here.
@@ -93,19 +93,33 @@ struct ExampleProjectTests {
         == "$(PRODUCT_MODULE_NAME).NotificationService")
   }
 
-  @Test("the app has a scene, whose class is in the app's module and not in the package's")
-  func scene() throws {
+  @Test("the app has scenes, which SwiftUI makes, on iPhone and iPad")
+  func scenes() throws {
     let info = try Self.propertyList("PushDemo/Info.plist")
     let manifest = try #require(info["UIApplicationSceneManifest"] as? [String: Any])
-    let roles = try #require(manifest["UISceneConfigurations"] as? [String: Any])
-    let scenes = try #require(roles["UIWindowSceneSessionRoleApplication"] as? [[String: String]])
-    #expect(
-      scenes.first?["UISceneDelegateClassName"] == "$(PRODUCT_MODULE_NAME).SceneDelegate")
-    let settings = try Project().all("XCBuildConfiguration").values.compactMap {
-      $0["buildSettings"] as? [String: Any]
-    }.filter { $0["INFOPLIST_FILE"] as? String == "PushDemo/Info.plist" }
-    #expect(settings.count == 2)
-    for each in settings { #expect(each["PRODUCT_MODULE_NAME"] as? String == "PushDemoApp") }
+    #expect(manifest["UISceneConfigurations"] == nil)
+    #expect(info["ITSAppUsesNonExemptEncryption"] as? Bool == false)
+    #expect((info["UISupportedInterfaceOrientations~ipad"] as? [String])?.count == 4)
+  }
+
+  @Test("app and extension share the app group that their code names")
+  func appGroup() throws {
+    for path in [
+      "PushDemo/PushDemo.entitlements", "NotificationService/NotificationService.entitlements",
+    ] {
+      let groups = try Self.propertyList(path)["com.apple.security.application-groups"]
+      let group = try #require((groups as? [String])?.first)
+      #expect(try Self.text("PushDemo/SharedStorage.swift").contains("\"\(group)\""))
+    }
+  }
+
+  @Test("the privacy manifests of SDK and example are read, and track nobody")
+  func privacy() throws {
+    for path in ["PushDemo/SupportingFiles", "../../Sources/PushDevice"] {
+      let manifest = try Self.propertyList("\(path)/PrivacyInfo.xcprivacy")
+      #expect(manifest["NSPrivacyTracking"] as? Bool == false)
+      #expect((manifest["NSPrivacyCollectedDataTypes"] as? [Any])?.count == 2)
+    }
   }
 
   @Test(
@@ -143,7 +157,7 @@ struct ExampleProjectTests {
       ("PushDemo", swiftFiles("PushDemo")),
       (
         "NotificationService",
-        swiftFiles("NotificationService") + ["Payload.swift", "Keychain.swift"]
+        swiftFiles("NotificationService") + ["DemoSettings.swift", "SharedStorage.swift"]
       ),
     ] {
       let target = try #require(
@@ -169,7 +183,13 @@ struct ExampleProjectTests {
       let linked = files("PBXFrameworksBuildPhase").map {
         object($0["productRef"])["productName"] as? String
       }
-      check(linked.contains("PushDemo"), "\(name): does not link PushDemo")
+      for product in ["NotificationHubs", "PushDevice", "PushDeviceSecure"] {
+        check(linked.contains(product), "\(name): does not link \(product)")
+      }
+      let resources = files("PBXResourcesBuildPhase").map {
+        object($0["fileRef"])["path"] as? String
+      }
+      check(resources.contains("devsettings.plist"), "\(name): has no settings")
       if name == "PushDemo" {
         let embedded = phases.filter { "\($0["dstSubfolderSpec"] ?? "")" == "13" }
           .flatMap { all($0["files"]) }.map { object($0["fileRef"])["path"] as? String }
@@ -187,11 +207,13 @@ struct ExampleProjectTests {
     func code(_ path: String) throws -> String {
       try read(path).replacing(#/\/\/.*/#, with: "")
     }
-    let service = try code("NotificationService/NotificationService.swift")
-    for callback in [
-      #/override func didReceive\(\s*_ request: UNNotificationRequest,\s*withContentHandler /#,
-      #/override func serviceExtensionTimeWillExpire\(\)/#,
-    ] { check(service.contains(callback), "a callback of the extension is missing") }
+    check(
+      try code("NotificationService/NotificationService.swift")
+        .contains("class NotificationService: PushServiceExtension"),
+      "the extension's class is not the SDK's")
+    check(
+      try code("PushDemo/AppDelegate.swift").contains("class AppDelegate: PushAppDelegate"),
+      "the app's delegate is not the SDK's")
     let own = swiftFiles("NotificationService")
     for file in extensionSources {
       let path = (own.contains(file) ? "NotificationService/" : "PushDemo/") + file
@@ -219,29 +241,21 @@ struct ExampleProjectTests {
   @Test(
     "a defect is noticed",
     arguments: [
-      (service, "override func didReceive(", "func didRecieve("),
-      (
-        service, "override func serviceExtensionTimeWillExpire()",
-        "func serviceExtensionTimeWillExpired()"
-      ),
+      (service, ": PushServiceExtension", ""),
+      ("PushDemo/AppDelegate.swift", ": PushAppDelegate", ""),
       (project, "CODE_SIGN_ENTITLEMENTS = PushDemo/PushDemo.entitlements;", ""),
       ("PushDemo/Info.plist", "\t<key>UILaunchScreen</key>\n\t<dict/>\n", ""),
-      (project, "664ED62AB5CD8A6E3309749F /* PhoneSystem.swift in Sources */,", ""),
-      (project, "9BC689DD59FAA5CF95803001 /* PushDemo in Frameworks */,", ""),
+      (project, "3BAC8A90A441D831775A2AC3 /* ContentView.swift in Sources */,", ""),
+      (project, "FB8620F1F63C6E420F154005 /* PushDeviceSecure in Frameworks */,", ""),
+      (project, "5A06E6417F508FB7A25E54E0 /* devsettings.plist in Resources */,", ""),
       (
         project,
         "B5EE43570B48A91969739FBB /* NotificationService.appex in Embed Foundation Extensions */,",
         ""
       ),
       (project, "com.example.PushDemo.NotificationService", "com.example.NotificationService"),
-      (
-        service, "serviceExtensionTimeWillExpire() {",
-        "serviceExtensionTimeWillExpire() { _ = UIApplication.shared;"
-      ),
-      (
-        "PushDemo/Keychain.swift", "var query = item(name)",
-        "_ = UIApplication.shared; var query = item(name)"
-      ),
+      (service, "let storage", "_ = UIApplication.shared; let storage"),
+      ("PushDemo/SharedStorage.swift", "static let", "let a = UIApplication.shared; static let"),
     ])
   func defect(_ path: String, _ right: String, _ wrong: String) throws {
     let text = try Self.text(path)

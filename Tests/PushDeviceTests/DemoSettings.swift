@@ -1,0 +1,1 @@
+../../Examples/PushDemo/PushDemo/DemoSettings.swift
