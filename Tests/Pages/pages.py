@@ -23,6 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = [
     "docs/get-started.md", "docs/testing.md", "docs/tutorials/push-to-an-ios-app.md", "docs/tutorials/secure-push.md",
     "docs/guides/from-azure.md", "docs/guides/from-pinpoint.md", "docs/guides/from-gorush.md",
+    "docs/guides/device-android.md", "docs/guides/device-browser.md",
 ]
 BLOCK = re.compile(r"(?ms)^( *)```sh\n(.*?)^ *```$")
 BESIDE = "in a terminal of its own"

@@ -209,4 +209,17 @@ struct SavingTests {
     guard case .saved(let receipt) = await states.next() else { return #expect(Bool(false)) }
     #expect(receipt.confirmedAt == device.clock.now)
   }
+
+  @Test("the test of docs/device.md passes")
+  func documented() async throws {
+    let (hub, clock) = (FakeRegistrar(), ManualDeviceClock())
+    let push = PushInstallation(
+      registrar: hub, storage: FakeStorage(), system: FakeSystem(), clock: clock, jitter: { 1 })
+    await push.didRegister(deviceToken: .token(1))
+    hub.answer = .offline
+    await clock.advance(by: .seconds(1))
+    #expect(
+      await push.state
+        == .failed(RegistrarError(.unreachable, "offline"), retryAt: clock.now + 2))
+  }
 }
