@@ -63,7 +63,7 @@ public struct BackendAccount: Sendable {
   /// has kept, are ended.
   public func start(_ push: PushInstallation) async {
     await push.start()
-    guard let users = try? await sessions.users else { return }
+    guard let users = try? await sessions.takeEarlier() else { return }
     for user in users { try? await push.endSignIn(of: user) }
   }
 

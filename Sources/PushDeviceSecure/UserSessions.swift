@@ -15,6 +15,8 @@ actor UserSessions {
   private let transport: any HTTPTransport
   /// One for each user: it renews the user's token once for all callers.
   private var clients: [String: SecurePushClient] = [:]
+  /// The users whose sign-in an earlier launch has stored; `nil` before the first look.
+  private var earlier: Set<String>?
 
   init(backend: URL, storage: any DeviceStorage, transport: any HTTPTransport) {
     self.backend = backend
@@ -22,8 +24,12 @@ actor UserSessions {
     self.transport = transport
   }
 
-  var users: [String] {
-    get throws(StorageError) { try load().keys.sorted() }
+  /// Returns the users whose sign-in an earlier launch has stored, once. A sign-in of this launch is
+  /// none of them, even if it comes before the call.
+  func takeEarlier() throws(StorageError) -> Set<String> {
+    let users = try loadEarlier()
+    earlier = []
+    return users
   }
 
   /// - Throws: ``SecurePushClientError/notSignedIn(_:)`` if there is no sign-in of that user's.
@@ -51,7 +57,10 @@ actor UserSessions {
   }
 
   func add(_ token: SignInToken) throws(StorageError) {
+    var users = try loadEarlier()
+    users.remove(token.user)
     try Self.update(storage) { $0[token.user] = token }
+    earlier = users
     clients[token.user] = nil
   }
 
@@ -59,6 +68,11 @@ actor UserSessions {
   func forget(_ user: String) {
     clients[user] = nil
     try? Self.update(storage) { $0[user] = nil }
+  }
+
+  private func loadEarlier() throws(StorageError) -> Set<String> {
+    if let earlier { return earlier }
+    return Set(try load().keys)
   }
 
   private func load() throws(StorageError) -> [String: SignInToken] {

@@ -13,18 +13,23 @@ struct DocumentationTests {
   private static let root = URL(filePath: #filePath).resolvingSymlinksInPath()
     .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 
-  static let articles: [Article] = [
-    ("NotificationHubs", "NotificationHubsTests"), ("SecurePush", "SecurePushTests"),
-  ].flatMap { library, tests in
-    let folder = root.appending(path: "Sources/\(library)/\(library).docc")
-    let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
-    return names.filter { $0.hasSuffix(".md") }.sorted().map {
-      Article(url: folder.appending(path: $0), samples: "Tests/\(tests)/Samples")
-    }
-  }
+  static let articles: [Article] =
+    [
+      ("NotificationHubs", "NotificationHubsTests"), ("SecurePush", "SecurePushTests"),
+      ("PushDevice", "PushDeviceTests"),
+    ].flatMap { library, tests in
+      let folder = root.appending(path: "Sources/\(library)/\(library).docc")
+      let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
+      return names.filter { $0.hasSuffix(".md") }.sorted().map {
+        Article(url: folder.appending(path: $0), samples: "Tests/\(tests)/Samples")
+      }
+    } + [
+      Article(
+        url: root.appending(path: "docs/device.md"), samples: "Tests/PushDeviceTests/Samples")
+    ]
 
   @Test("there are articles")
-  func present() { #expect(Self.articles.count >= 8) }
+  func present() { #expect(Self.articles.count >= 11) }
 
   @Test("every sample of an article is compiled, word for word", arguments: articles)
   func samples(_ article: Article) throws {

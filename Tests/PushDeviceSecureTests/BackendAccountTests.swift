@@ -179,6 +179,21 @@ struct BackendAccountTests {
     #expect(device.backend.owner == "bob")
   }
 
+  @Test("a sign-in that comes before the start is not one of an earlier launch")
+  func signInBeforeStart() async throws {
+    let device = SecureDevice()
+    let account = try device.account()
+    let push = PushInstallation(
+      registrar: account.registrar, storage: device.storage, system: FakeSystem(),
+      clock: device.clock, enrich: account.enrichment)
+    try await account.signIn(user: "alice", password: "alice", on: push)
+    await account.start(push)
+    await push.didRegister(deviceToken: Data([1]))
+    try await push.synchronize()
+    #expect(device.backend.owner == "alice")
+    #expect(device.backend.sessions == ["alice-1"])
+  }
+
   @Test("damaged sign-ins and keys are made anew")
   func damaged() async throws {
     let device = SecureDevice()

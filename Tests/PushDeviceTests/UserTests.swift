@@ -141,9 +141,25 @@ struct UserTests {
     device.hub.answer = .failure(RegistrarError(.unauthorized, "the sign-in has ended"))
     try await push.signOut()
     await push.settled()
+    #expect(await push.state == .waitingForSignIn)
     device.hub.answer = .success
     try await push.signIn(as: "bob")
     await push.settled()
     #expect(device.registered?.userID == "bob")
+  }
+
+  @Test("a user who signs out while the app adds to the installation is not registered any more")
+  func signOutWhilePreparing() async throws {
+    let device = TestDevice()
+    let app = Locked<PushInstallation?>(nil)
+    let push = device.process { installation in
+      guard installation.userID == "anna" else { return }
+      try await app.withLock { $0 }?.signOut()
+    }
+    app.withLock { $0 = push }
+    await push.didRegister(deviceToken: .token(1))
+    try await push.signIn(as: "anna")
+    await push.settled()
+    #expect(device.saves.map(\.userID) == [nil])
   }
 }

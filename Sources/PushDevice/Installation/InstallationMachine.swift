@@ -203,7 +203,7 @@ struct InstallationMachine: Sendable {
     if let answer = record.answer, answer.fingerprint == fingerprint,
       Wait(since: answer.at, for: refreshInterval).end(after: now) != nil
     {
-      leave(departures, at: now)
+      leave(departures)
       return nil
     }
     do { _ = try installation.validated() } catch {
@@ -229,7 +229,7 @@ struct InstallationMachine: Sendable {
     guard let failure else {
       didSucceed()
       edit { $0.answer = .init(fingerprint: fingerprint, at: now) }
-      return leave(departures, at: now)
+      return leave(departures)
     }
     guard failure.kind == .rejected else { return didFail(failure, at: now, jitter: jitter) }
     refuse(fingerprint, failure.detail, departures, at: now)
@@ -254,11 +254,9 @@ struct InstallationMachine: Sendable {
   }
 
   /// Drops the sign-outs that a registration without user has carried out.
-  private mutating func leave(_ departures: Int, at now: Date) {
+  private mutating func leave(_ departures: Int) {
     guard departures > 0 else { return }
     edit { $0.departures.removeFirst(min(departures, $0.departures.count)) }
-    // The next user waits behind them.
-    look = Look(first: now, last: now, isUrgent: true)
   }
 
   /// Keeps a refused installation from being sent again. The user who has signed out must leave all

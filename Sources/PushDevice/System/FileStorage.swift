@@ -58,7 +58,8 @@ public struct FileStorage: DeviceStorage {
   }
 
   /// Keeps other processes out for the moment of a read and a write. The lock ends with its file
-  /// descriptor, so a crash leaves none behind.
+  /// descriptor, so a crash leaves none behind. Nothing is awaited meanwhile: iOS ends an app that it
+  /// suspends with a lock on a file of an app group.
   private func holdingLock(_ body: () throws -> Void) throws {
     let descriptor = open(directory.appending(path: ".lock").path, O_CREAT | O_RDWR, 0o600)
     guard descriptor >= 0 else { throw CocoaError(.fileWriteNoPermission) }
