@@ -41,7 +41,7 @@ package struct HubAPI: HTTPHandler {
   /// ``respond(to:)``, and nothing in a request selects this method.
   package func respond(to request: HTTPRequest, as owner: HubOwner) async -> HTTPResponse {
     // A listener refuses it before it calls the hub.
-    guard request.body.count <= HubAPIConfiguration.maxBodyBytes else {
+    guard request.body.count <= configuration.maxBodyBytes else {
       return reject(.contentTooLarge, request: request)
     }
     var api = self
@@ -117,7 +117,7 @@ package struct HubAPI: HTTPHandler {
       switch status {
       case .badRequest: "The request is not well-formed HTTP"
       case .contentTooLarge:
-        "The request body exceeds the maximum of \(HubAPIConfiguration.maxBodyBytes) bytes"
+        "The request body exceeds the maximum of \(configuration.maxBodyBytes) bytes"
       case .headerFieldsTooLarge: "The request headers are too large"
       case .serviceUnavailable: "The server is stopping; try again later"
       case .tooManyRequests: "Too many bodies of requests are under way; try again later"
@@ -242,14 +242,16 @@ package struct HubAPIConfiguration: Sendable {
 
   package init() {}
 
-  /// The maximum body of any request, in bytes: fits a batch of a thousand devices with any
-  /// handles. A notification has its own, smaller limit.
-  package static let maxBodyBytes = 1024 * 1024
+  /// The maximum body of any request, in bytes, as its listener has it. A notification has its own,
+  /// smaller limit.
+  package var maxBodyBytes = defaultMaxBodyBytes
+  /// Fits a batch of a thousand devices with any handles.
+  package static let defaultMaxBodyBytes = 1024 * 1024
 
   /// The listener limits suitable for this API; host and port remain to be set.
   package static var listener: HTTPConfiguration {
     var configuration = HTTPConfiguration()
-    configuration.maxBodyBytes = maxBodyBytes
+    configuration.maxBodyBytes = defaultMaxBodyBytes
     return configuration
   }
 }

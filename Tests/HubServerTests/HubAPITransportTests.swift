@@ -152,6 +152,15 @@ struct HubAPITransportTests {
     #expect(reply.headers["Content-Type"] == "application/xml; charset=utf-8")
   }
 
+  @Test("the refusal of a body names the limit that is set")
+  func bodyLimit() async throws {
+    var configuration = HubAPIConfiguration()
+    configuration.maxBodyBytes = 4096
+    let hub = try await TestHub(configuration: configuration)
+    let request = HTTPRequest(method: .put, target: "/hub1")
+    #expect(hub.api.reject(.contentTooLarge, request: request).text.contains("of 4096 bytes"))
+  }
+
   @Test("a store that fails is 503 and says nothing of the request")
   func storeFailure() async throws {
     let hook = StoreHook()

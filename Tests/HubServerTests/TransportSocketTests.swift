@@ -135,7 +135,7 @@ struct TransportSocketTests {
     Row("a hub that is no text", "GET", "/%ff/installations/i1", 404, asRoot: true),
     Row(
       "a body over the limit", "PUT", "/hub1/installations/i1", 413,
-      body: String(repeating: " ", count: HubAPIConfiguration.maxBodyBytes + 1)),
+      body: String(repeating: " ", count: HubAPIConfiguration.defaultMaxBodyBytes + 1)),
   ]
 
   @Test("each is kept", arguments: rows, Transport.allCases)

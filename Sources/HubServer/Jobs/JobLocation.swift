@@ -176,7 +176,7 @@ package struct JobConfiguration: Sendable {
   /// The maximum size of a fetched file, in bytes.
   package var maximumInput: Int64 = 16 << 30
   /// The maximum length of an import line, in bytes: that of a request body.
-  package var maximumLine = HubAPIConfiguration.maxBodyBytes
+  package var maximumLine = HubAPIConfiguration.defaultMaxBodyBytes
   /// The number of attempts to fetch or write before the job fails.
   package var attempts = 4
 

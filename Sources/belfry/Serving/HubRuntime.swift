@@ -55,7 +55,7 @@ final class HubRuntime: Sendable {
     var jobHosts: [String] = []
     /// The directory that must contain the `file:` URIs of imports and exports.
     var jobDirectory: String?
-    var bodyLimit = HubAPIConfiguration.maxBodyBytes
+    var bodyLimit = HubAPIConfiguration.defaultMaxBodyBytes
     var connectionLimit = 1000
     /// The maximum number of connections per client address; 0 for a quarter of `connectionLimit`.
     var connectionsPerAddress = 0
@@ -287,6 +287,7 @@ final class HubRuntime: Sendable {
     api.publicHosts = options.publicNames
     api.publicScheme = options.publicScheme
     api.namespace = options.namespace
+    api.maxBodyBytes = options.bodyLimit
     var configuration = HubAPIConfiguration.listener
     configuration.host = options.address
     configuration.port = port ?? options.port
