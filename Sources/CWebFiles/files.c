@@ -2,7 +2,7 @@
 
 // Every file of the web pages, put into the program by the compiler: one binary, nothing beside it. In C,
 // because Swift takes seconds and gigabytes for an array literal of this size, and `#embed` no time.
-// A file that is missing here fails a test (`WebFileTests`).
+// A file that is missing here fails a test (`PortalTests`).
 #pragma clang diagnostic ignored "-Wc23-extensions"
 
 static const struct belfry_web_file portal[] = {

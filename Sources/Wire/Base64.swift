@@ -29,7 +29,7 @@ package enum Base64 {
 
   /// Decodes digits of the standard alphabet, without padding.
   /// - Returns: `nil` for any other byte, a wrong length, or non-zero trailing bits.
-  package static func decode(digits: some Collection<UInt8>) -> [UInt8]? {
+  package static func decode(digits: ArraySlice<UInt8>) -> [UInt8]? {
     decode(digits, values: standardValues)
   }
 

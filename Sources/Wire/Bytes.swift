@@ -33,7 +33,7 @@ extension Collection<UInt8> {
 
 extension BidirectionalCollection<UInt8> {
   /// The bytes without leading and trailing blanks, tabs and line ends.
-  package var trimmingBlanks: SubSequence {
+  @inlinable package var trimmingBlanks: SubSequence {
     func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
     let head = drop(while: isBlank)
     guard let end = head.lastIndex(where: { !isBlank($0) }) else { return head[endIndex...] }
@@ -76,7 +76,7 @@ extension String {
 
 extension StringProtocol where UTF8View: BidirectionalCollection {
   /// The text without leading and trailing blanks, tabs and line ends.
-  package var trimmingBlanks: String {
+  @inlinable package var trimmingBlanks: String {
     let trimmed = utf8.trimmingBlanks
     return trimmed.count == utf8.count ? String(self) : String(decoding: trimmed, as: UTF8.self)
   }

@@ -32,7 +32,7 @@ struct InstallationHandlers: RouteHandlers {
   func list(_ call: HubCall) async throws -> HTTPResponse {
     let target = call.request.target
     let page = try await service.installations.list(
-      hub: call.hub, try filter(in: target), after: try installation(in: target),
+      hub: call.hub, try filter(in: target), after: try position(in: target),
       limit: try target.pageSize())
     var response = call.replies.json(InstallationList.json(page.installations))
     if let next = page.next {
@@ -64,7 +64,7 @@ struct InstallationHandlers: RouteHandlers {
   }
 
   /// The position at which a page starts.
-  private func installation(in target: HTTPTarget) throws(HubFailure) -> InstallationPosition? {
+  private func position(in target: HTTPTarget) throws(HubFailure) -> InstallationPosition? {
     guard let bytes = try target.continuation() else { return nil }
     guard let number = InstallationPosition(String(decoding: bytes, as: UTF8.self)), number > 0
     else { throw .invalidContinuation }

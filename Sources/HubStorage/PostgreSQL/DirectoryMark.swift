@@ -17,7 +17,7 @@ final class DirectoryMark: Sendable {
   private static let interval = Duration.milliseconds(100)
 
   /// Reads the version again when next asked.
-  func look() {
+  func invalidate() {
     state.withLock { state in
       state.version = nil
       state.changes += 1

@@ -15,11 +15,12 @@ struct PostgresClearing: PostgresSubject {
   /// Maximum number of rows that a call deletes from a table of a deleted hub.
   private static let sliceLimit: Int64 = 2_000
   /// The key of the advisory lock that a node holds while it clears.
-  private static let keeperLock: Int64 = 0x4265_6c6b_6565_70
+  private static let clearingLock: Int64 = 0x4265_6c6b_6565_70
 
-  /// Whether no other node is clearing at this moment; valid until the transaction ends.
-  func isSoleKeeper() throws -> Bool {
-    try first("SELECT pg_try_advisory_xact_lock(?1)::int4", Self.keeperLock) == 1
+  /// Keeps other nodes from clearing until the transaction ends.
+  /// - Returns: Whether none is clearing at this moment.
+  func takeClearingLock() throws -> Bool {
+    try first("SELECT pg_try_advisory_xact_lock(?1)::int4", Self.clearingLock) == 1
   }
 
   /// - Parameter limit: Milliseconds since 1970.

@@ -66,13 +66,13 @@ struct RegistrationChanges {
     let slot: Int64
     /// `nil` when the id follows from the number.
     var publicID: String?
-    let place: RegistrationContext
+    let context: RegistrationContext
     let content: RegistrationContent
   }
 
   struct Change {
     let row: PostgresRegistrationRow
-    let place: RegistrationContext
+    let context: RegistrationContext
     let content: RegistrationContent
 
     /// Whether the handle has changed, or only now becomes active.
@@ -96,19 +96,19 @@ struct RegistrationChanges {
 
   /// Registrations that get a handle, or whose handle only now becomes active.
   fileprivate var gainedHandles: [HandleRow] {
-    new.map { HandleRow($0.place, $0.content, number: $0.number) }
+    new.map { HandleRow($0.context, $0.content, number: $0.number) }
       + changed.filter(\.hasMoved).map {
-        HandleRow($0.place, $0.content, number: $0.row.number)
+        HandleRow($0.context, $0.content, number: $0.row.number)
       }
   }
 }
 
 extension HandleRow {
   fileprivate init(
-    _ place: RegistrationContext, _ content: RegistrationContent, number: RegistrationID
+    _ context: RegistrationContext, _ content: RegistrationContent, number: RegistrationID
   ) {
     self.init(
-      hub: place.hub, hash: content.handleHash, number: number, isNative: content.key.isNative)
+      hub: context.hub, hash: content.handleHash, number: number, isNative: content.key.isNative)
   }
 }
 
@@ -179,11 +179,11 @@ struct PostgresDevices: PostgresSubject {
   /// - Parameter more: Runs statements that are sent in the same pipeline, before these.
   func apply(_ changes: RegistrationChanges, after more: () throws -> Void = {}) throws {
     for new in changes.new {
-      session.tally.addRegistrations(1, hub: new.place.hub, platform: new.content.platform)
+      session.tally.addRegistrations(1, hub: new.context.hub, platform: new.content.platform)
     }
     for change in changes.changed where change.row.platform != change.content.platform {
-      session.tally.addRegistrations(-1, hub: change.place.hub, platform: change.row.platform)
-      session.tally.addRegistrations(1, hub: change.place.hub, platform: change.content.platform)
+      session.tally.addRegistrations(-1, hub: change.context.hub, platform: change.row.platform)
+      session.tally.addRegistrations(1, hub: change.context.hub, platform: change.content.platform)
     }
     for row in changes.removed {
       session.tally.addRegistrations(-1, hub: row.hub, platform: row.platform)
@@ -232,7 +232,7 @@ struct PostgresDevices: PostgresSubject {
       WHERE r.hub = w.hub AND r.slot = w.slot AND r.id = w.id
       """)
     try bindPlaces(of: changes.map(\.row), to: row)
-    try bind(changes.map { ($0.place, $0.content) }, to: row, from: 4)
+    try bind(changes.map { ($0.context, $0.content) }, to: row, from: 4)
     try row.run()
     try PostgresHandles(session).changeHandles(
       changes.map { (HandleRow($0.row), $0.content.handleHash, $0.content.key.isNative) })
@@ -249,13 +249,13 @@ struct PostgresDevices: PostgresSubject {
       FROM unnest(?1::int8[], ?2::int2[], ?3::int8[], ?4::int8[], ?5::text[],
         \(Self.contentArrays(from: 6)))
         AS w (hub, slot, id, installation, public_id, \(Self.contentColumns))
-      """, PostgresArray.int8(new.map(\.place.hub)), PostgresArray.int2(new.map(\.slot)),
-      PostgresArray.int8(new.map(\.number)), PostgresArray.int8(new.map(\.place.installation)),
+      """, PostgresArray.int8(new.map(\.context.hub)), PostgresArray.int2(new.map(\.slot)),
+      PostgresArray.int8(new.map(\.number)), PostgresArray.int8(new.map(\.context.installation)),
       PostgresArray.text(new.map(\.publicID)))
-    try bind(new.map { ($0.place, $0.content) }, to: row, from: 6)
+    try bind(new.map { ($0.context, $0.content) }, to: row, from: 6)
     try row.run()
     try PostgresHandles(session).addHandles(
-      new.map { HandleRow($0.place, $0.content, number: $0.number) })
+      new.map { HandleRow($0.context, $0.content, number: $0.number) })
   }
 
   private static let contentColumns = """
@@ -269,12 +269,12 @@ struct PostgresDevices: PostgresSubject {
   }
 
   private func bind(
-    _ rows: [(place: RegistrationContext, content: RegistrationContent)],
+    _ rows: [(context: RegistrationContext, content: RegistrationContent)],
     to row: borrowing Statement, from index: Int32
   ) throws {
     try row.bind(PostgresArray.text(rows.map(\.content.key.name)), at: index)
     try row.bind(PostgresArray.text(rows.map(\.content.key.tile)), at: index + 1)
-    try row.bind(PostgresArray.text(rows.map(\.place.tagText)), at: index + 2)
+    try row.bind(PostgresArray.text(rows.map(\.context.tagText)), at: index + 2)
     try row.bind(PostgresArray.int2(rows.map(\.content.platform)), at: index + 3)
     try row.bind(PostgresArray.bytes(rows.map(\.content.template)), at: index + 4)
     try row.bind(PostgresArray.text(rows.map(\.content.handle)), at: index + 5)
@@ -282,7 +282,7 @@ struct PostgresDevices: PostgresSubject {
     try row.bind(PostgresArray.bytes(rows.map(\.content.variables)), at: index + 7)
     try row.bind(PostgresArray.text(rows.map(\.content.tags)), at: index + 8)
     try row.bind(PostgresArray.int8(rows.map(\.content.expiresAt)), at: index + 9)
-    try row.bind(PostgresArray.int8(rows.map(\.place.at)), at: index + 10)
+    try row.bind(PostgresArray.int8(rows.map(\.context.at)), at: index + 10)
   }
 
   private func forgetRemoved(_ changes: RegistrationChanges) throws {

@@ -26,7 +26,7 @@ extension PostgresHubStore {
     guard hasWork else { return false }
     return try await clearing { session in
       // One node clears at a time; the others return without waiting.
-      guard try PostgresClearing(session).isSoleKeeper() else { return false }
+      guard try PostgresClearing(session).takeClearingLock() else { return false }
       if try PostgresClearing(session).clearExpired(by: limit.milliseconds) { return true }
       if try SharedAttempts.clear(PostgresSchema.attempts, session.connection) { return true }
       if try PostgresClearing(session).clearDeletedHubs() { return true }

@@ -150,14 +150,14 @@ struct PostgresInstallations: PostgresSubject {
     while !rest.isEmpty {
       var round: [InstallationContent] = []
       var later: [Int] = []
-      var seen: Set<Place> = []
+      var seen: Set<InstallationKey> = []
       for index in rest {
         let content = all[index]
         guard present.contains(content.hub) else {
           refused[index] = .noHub
           continue
         }
-        if seen.insert(Place(hub: content.hub, id: content.id)).inserted {
+        if seen.insert(InstallationKey(hub: content.hub, id: content.id)).inserted {
           round.append(content)
         } else {
           later.append(index)
@@ -169,7 +169,7 @@ struct PostgresInstallations: PostgresSubject {
     return refused
   }
 
-  private struct Place: Hashable {
+  private struct InstallationKey: Hashable {
     let hub: Hub.ID
     let id: String
   }
@@ -250,20 +250,20 @@ struct PostgresInstallations: PostgresSubject {
           try shared.numbers.next(.installation, session), slot: content.slot)
         new.append((content, number))
       }
-      let place = RegistrationContext(hub: content.hub, installation: number, at: content.at)
+      let context = RegistrationContext(hub: content.hub, installation: number, at: content.at)
       var rows = old.removeValue(forKey: number) ?? []
       for registration in content.registrations {
         changes.forgottenHandles.insert(
           .init(hub: content.hub, hash: registration.handleHash))
         if let index = rows.firstIndex(where: { $0.key == registration.key }) {
           changes.changed.append(
-            .init(row: rows.remove(at: index), place: place, content: registration))
+            .init(row: rows.remove(at: index), context: context, content: registration))
         } else {
           let registrationNumber = slots.number(
             try shared.numbers.next(.registration, session), slot: content.slot)
           changes.new.append(
             .init(
-              number: registrationNumber, slot: content.slot, place: place, content: registration))
+              number: registrationNumber, slot: content.slot, context: context, content: registration))
         }
       }
       changes.removed += rows

@@ -97,7 +97,7 @@ struct PostgresOutcomes: PostgresSubject {
     let days = Set(try DayPartitions(session).days(of: .failures))
     let young = Set(holders.lazy.filter { $0.at >= limit }.map(\.day))
     let over = days.filter { ($0 + 1) * DayTable.milliseconds <= limit && !young.contains($0) }
-    if let day = over.min(), try PostgresClearing(session).isSoleKeeper() {
+    if let day = over.min(), try PostgresClearing(session).takeClearingLock() {
       return try drop(day, before: limit)
     }
     let single = holders.filter { !days.contains($0.day) }

@@ -26,7 +26,7 @@ struct ClientContent: Sendable {
         + content.tags.utf8.count)
   }
 
-  func place(installation: Int64, tags: [Tag]) -> RegistrationContext {
+  func context(installation: Int64, tags: [Tag]) -> RegistrationContext {
     RegistrationContext(
       hub: hub, installation: installation, at: at.milliseconds,
       tagText: tags.map(\.rawValue).joined(separator: ","))
@@ -79,7 +79,7 @@ struct PostgresRegistrations: PostgresSubject {
     changes.changed = [
       .init(
         row: found.row,
-        place: new.place(installation: found.row.installation, tags: stored.draft.tags),
+        context: new.context(installation: found.row.installation, tags: stored.draft.tags),
         content: new.content)
     ]
     try PostgresDevices(session).apply(changes)
@@ -158,7 +158,7 @@ struct PostgresRegistrations: PostgresSubject {
     changes.new = [
       .init(
         number: number, slot: slots.slot(ofNumber: number), publicID: publicID,
-        place: new.place(installation: 0, tags: new.draft.tags), content: new.content)
+        context: new.context(installation: 0, tags: new.draft.tags), content: new.content)
     ]
     try PostgresDevices(session).apply(changes)
     return StoredRegistration(

@@ -139,7 +139,7 @@ final class PostgresSession {
     var mark = CommitMark()
     changesDirectory = false
     // Only once it is committed: until then others read, and cache, the previous state.
-    func noteDirectory() { if changesDirectory { shared.directory.look() } }
+    func noteDirectory() { if changesDirectory { shared.directory.invalidate() } }
     do {
       let answer = try retrying(unclear: work.unclear) {
         switch (work.kind, work.unclear) {

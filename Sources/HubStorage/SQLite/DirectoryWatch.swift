@@ -30,7 +30,7 @@ final class DirectoryWatch: @unchecked Sendable {
   }
 
   /// Reads the version again when next asked.
-  func look() {
+  func invalidate() {
     lock.lock()
     defer { lock.unlock() }
     nextLook = .now

@@ -155,7 +155,7 @@ final class WriteSession {
     if hasDroppedTags { index.removeAll() }
     index.apply(changes, commit: state.commitNumber)
     DeviceKeyWriter(self).keysCommitted()
-    if hasChangedDirectory { watch.look() }
+    if hasChangedDirectory { watch.invalidate() }
     forgetChanges()
     hasDroppedTags = false
     hasChangedDirectory = false

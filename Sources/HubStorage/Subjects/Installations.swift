@@ -152,16 +152,16 @@ struct InstallationWriter: WritingSubject {
       try insert(number, prepared, document)
     }
     var old = row == nil ? [] : try connection.registrationRows(of: number)
-    let place = RegistrationContext(hub: prepared.hub, installation: number, at: prepared.at)
+    let context = RegistrationContext(hub: prepared.hub, installation: number, at: prepared.at)
     for hash in Set(prepared.registrations.map(\.handleHash)) {
       try RemovalWriter(session).forgetRemoved(handle: hash)
     }
     let rows = RegistrationRowWriter(session)
     for registration in prepared.registrations {
       if let index = old.firstIndex(where: { $0.key == registration.key }) {
-        try rows.change(old.remove(at: index), to: registration, in: place)
+        try rows.change(old.remove(at: index), to: registration, in: context)
       } else {
-        try rows.insert(registration, as: try rows.nextRegistration(), in: place)
+        try rows.insert(registration, as: try rows.nextRegistration(), in: context)
       }
     }
     for row in old { try rows.remove(row, hub: prepared.hub) }

@@ -78,7 +78,7 @@ struct RegistrationRowWriter: WritingSubject {
   /// - Parameter publicID: `nil` for an id that the hub makes from the number.
   func insert(
     _ registration: PreparedRegistration, as number: RegistrationID, publicID: String? = nil,
-    in place: RegistrationContext
+    in context: RegistrationContext
   ) throws {
     let tags = try registration.tags.map { try TagWriter(session).tagNumber($0) }
     do {
@@ -91,34 +91,34 @@ struct RegistrationRowWriter: WritingSubject {
           ?18)
         """)
       try row.bind(number, at: 1)
-      try row.bind(place.hub, at: 2)
-      try row.bind(place.installation, at: 3)
+      try row.bind(context.hub, at: 2)
+      try row.bind(context.installation, at: 3)
       try row.bind(publicID, at: 4)
       try row.bind(publicID.map(PreparedInstallation.hash), at: 5)
-      try bind(registration, tags: tags, in: place, to: row, from: 6)
+      try bind(registration, tags: tags, in: context, to: row, from: 6)
       try row.run()
     }
-    session.tally.addRegistrations(1, hub: place.hub, platform: registration.platform)
+    session.tally.addRegistrations(1, hub: context.hub, platform: registration.platform)
     for tag in tags { TagWriter(session).setTag(tag, of: number, isMember: true) }
     if let name = try TagWriter(session).nameTag(
-      registration.key, platform: registration.platform, hub: place.hub)
+      registration.key, platform: registration.platform, hub: context.hub)
     {
       TagWriter(session).setTag(name, of: number, isMember: true)
     }
     if registration.key.isNative {
       try HandleWriter(session).noteHandle(
-        of: number, registration.handle, registration.handleHash, hub: place.hub)
+        of: number, registration.handle, registration.handleHash, hub: context.hub)
     }
   }
 
   func change(
-    _ old: RegistrationRow, to registration: PreparedRegistration, in place: RegistrationContext
+    _ old: RegistrationRow, to registration: PreparedRegistration, in context: RegistrationContext
   ) throws {
     let hasMoved =
       old.handle != registration.handle || old.handleHash != registration.handleHash
       || old.key.isNative != registration.key.isNative
     if hasMoved && old.key.isNative {
-      try HandleWriter(session).forgetHandle(of: old, hub: place.hub)
+      try HandleWriter(session).forgetHandle(of: old, hub: context.hub)
     }
     if let template = old.template { session.leftTemplates.insert(template) }
     let tags = try registration.tags.map { try TagWriter(session).tagNumber($0) }
@@ -131,27 +131,27 @@ struct RegistrationRowWriter: WritingSubject {
         WHERE id = ?1
         """)
       try row.bind(old.number, at: 1)
-      try bind(registration, tags: tags, in: place, to: row, from: 2)
+      try bind(registration, tags: tags, in: context, to: row, from: 2)
       try row.run()
     }
-    session.tally.addRegistrations(-1, hub: place.hub, platform: old.platform)
-    session.tally.addRegistrations(1, hub: place.hub, platform: registration.platform)
+    session.tally.addRegistrations(-1, hub: context.hub, platform: old.platform)
+    session.tally.addRegistrations(1, hub: context.hub, platform: registration.platform)
     for tag in old.tags where !tags.contains(tag) {
       TagWriter(session).setTag(tag, of: old.number, isMember: false)
     }
     for tag in tags where !old.tags.contains(tag) {
       TagWriter(session).setTag(tag, of: old.number, isMember: true)
     }
-    let oldName = try TagWriter(session).nameTag(old.key, platform: old.platform, hub: place.hub)
+    let oldName = try TagWriter(session).nameTag(old.key, platform: old.platform, hub: context.hub)
     let name = try TagWriter(session).nameTag(
-      registration.key, platform: registration.platform, hub: place.hub)
+      registration.key, platform: registration.platform, hub: context.hub)
     if oldName != name {
       if let oldName { TagWriter(session).setTag(oldName, of: old.number, isMember: false) }
       if let name { TagWriter(session).setTag(name, of: old.number, isMember: true) }
     }
     if hasMoved && registration.key.isNative {
       try HandleWriter(session).noteHandle(
-        of: old.number, registration.handle, registration.handleHash, hub: place.hub)
+        of: old.number, registration.handle, registration.handleHash, hub: context.hub)
     }
   }
 
@@ -171,17 +171,17 @@ struct RegistrationRowWriter: WritingSubject {
   /// Binds, in this order: name, tile, text of the tags, handle of a template, platform, template,
   /// handle, its hash, variables, tags, expiry, time and revision.
   private func bind(
-    _ registration: PreparedRegistration, tags: [Int64], in place: RegistrationContext,
+    _ registration: PreparedRegistration, tags: [Int64], in context: RegistrationContext,
     to row: borrowing Statement, from index: Int32
   ) throws {
     try row.bind(registration.key.name, at: index)
     try row.bind(registration.key.tile, at: index + 1)
-    try row.bind(place.tagText, at: index + 2)
-    let isFoundByHandle = registration.key.isNative || place.tagText == nil
+    try row.bind(context.tagText, at: index + 2)
+    let isFoundByHandle = registration.key.isNative || context.tagText == nil
     try row.bind(isFoundByHandle ? nil : registration.handleHash, at: index + 3)
     try row.bind(registration.platform, at: index + 4)
     let template = try registration.template.map {
-      try VocabularyWriter(session).templateNumber($0, hub: place.hub)
+      try VocabularyWriter(session).templateNumber($0, hub: context.hub)
     }
     try row.bind(template, at: index + 5)
     try row.bind(registration.handle, at: index + 6)
@@ -189,7 +189,7 @@ struct RegistrationRowWriter: WritingSubject {
     try row.bind(registration.variables, at: index + 8)
     try row.bind(RegistrationRow.encode(tags: tags), at: index + 9)
     try row.bind(registration.expiresAt, at: index + 10)
-    try row.bind(place.at, at: index + 11)
+    try row.bind(context.at, at: index + 11)
     try row.bind(revision, at: index + 12)
   }
 }

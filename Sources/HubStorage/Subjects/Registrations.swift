@@ -112,7 +112,7 @@ struct RegistrationWriter: WritingSubject {
       prepared = PreparedRegistration(draft, hub: hub)
     }
 
-    func place(installation: Int64, tags: [Tag]) -> RegistrationContext {
+    func context(installation: Int64, tags: [Tag]) -> RegistrationContext {
       RegistrationContext(
         hub: hub, installation: installation, at: at.milliseconds,
         tagText: tags.map(\.rawValue).joined(separator: ","))
@@ -147,7 +147,7 @@ struct RegistrationWriter: WritingSubject {
     stored.etag += 1
     try RegistrationRowWriter(session).change(
       found.row, to: new.prepared,
-      in: new.place(installation: found.row.installation, tags: stored.draft.tags))
+      in: new.context(installation: found.row.installation, tags: stored.draft.tags))
     try leave(found.row)
     return .done(stored)
   }
@@ -219,7 +219,7 @@ struct RegistrationWriter: WritingSubject {
   ) throws -> StoredRegistration {
     try RegistrationRowWriter(session).insert(
       new.prepared, as: number, publicID: publicID,
-      in: new.place(installation: 0, tags: new.draft.tags))
+      in: new.context(installation: 0, tags: new.draft.tags))
     return StoredRegistration(
       number: number, id: id, draft: new.draft, etag: 1, isDerived: false)
   }

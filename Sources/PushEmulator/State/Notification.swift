@@ -171,7 +171,7 @@ struct Delivery: Sendable {
   let replaces: MessageID?
 }
 
-/// The words of the control API that are not particular to one push service.
+/// The rule by which a virtual device counts as online.
 enum Presence: String, CaseIterable, Sendable, Codable {
   /// Online while `online` is true, whether or not anybody listens.
   case flag
