@@ -32,6 +32,10 @@ struct ClientFrameTests {
   private static let ok: [UInt8] = [0x88]
   private static let open = Frame.endHeaders
 
+  private static let hints = Frame.headers(
+    1, Frame.field(":status", "103") + Frame.field("x", String(repeating: "y", count: 3000)),
+    flags: open)
+
   static let replies = [
     Case("a status alone", .headers(1, ok), reaction: .reply(200)),
     Case("an announced table of nothing", .headers(1, [0x20] + ok), reaction: .reply(200)),
@@ -83,6 +87,18 @@ struct ClientFrameTests {
     Case(
       "a status of four digits", .headers(1, Frame.field(":status", "2000")),
       reaction: .failed(.reset(code: 1), reset: .protocolError)),
+    Case(
+      "a field of the connection",
+      .headers(1, Frame.field(":status", "410") + Frame.field("connection", "close")),
+      reaction: .failed(.reset(code: 1), reset: .protocolError)),
+    Case(
+      "a line end in a value",
+      .headers(1, Frame.field(":status", "410") + Frame.field("retry-after", "1\r\nx: y")),
+      reaction: .failed(.reset(code: 1), reset: .protocolError)),
+    Case(
+      "hints whose fields are together more than the limit", hints, hints, hints, hints, hints,
+      hints,
+      reaction: .failed(.reset(code: 2), reset: .internalError)),
     Case(
       "hints that end the stream", .headers(1, Frame.field(":status", "103")),
       reaction: .failed(.reset(code: 1), reset: .protocolError)),

@@ -186,6 +186,7 @@ struct SharedAccessSignatureTests {
       ),
       ("https://h/hub1/registrationids/", "/hub1/registrationIDs/", true),
       ("https://h/hub1", "/hub10/messages", false),
+      ("https://h/hub1/installations/a", "/hub1/installations/a#b", false),
       ("https://h/hub1/messages", "/hub1/registrations", false),
       ("https://other/hub1", "/hub1/messages", false),
       ("h/hub1", "/hub1/messages", true), ("https://H:8080/hub1", "/hub1/messages", true),

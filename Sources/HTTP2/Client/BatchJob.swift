@@ -86,7 +86,9 @@ struct BatchJob {
   /// The most bytes that the header block of a request has.
   @inline(__always)
   func mostBlockBytes(of request: HTTP2RequestBatch.Request) -> Int {
-    var count = blocks[Int(request.fieldSet)].bytes.count + Int(request.path.count) + 8
+    var count =
+      blocks[Int(request.fieldSet)].bytes.count + Int(request.path.count)
+      + ClientSession.pathName.count + FieldEncoder.mostLengthBytes
     for extra in 0..<Int(request.extraCount) {
       let field = extras[Int(request.firstExtra) + extra]
       count +=

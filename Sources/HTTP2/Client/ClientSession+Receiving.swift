@@ -66,7 +66,7 @@ extension ClientSession {
     }
   }
 
-  private func require(_ isRight: Bool) throws(HTTP2ConnectionError) {
+  private func requireLength(_ isRight: Bool) throws(HTTP2ConnectionError) {
     guard isRight else { throw broken(.frameSizeError, "a frame has a wrong length") }
   }
 
@@ -76,7 +76,7 @@ extension ClientSession {
     of frame: FrameReader.Frame
   ) throws(HTTP2ConnectionError) -> UnsafeBufferPointer<UInt8> {
     guard frame.flags & FrameKind.padded != 0 else { return frame.payload }
-    try require(!frame.payload.isEmpty)
+    try requireLength(!frame.payload.isEmpty)
     let padding = Int(frame.payload[0])
     guard padding < frame.payload.count else {
       throw broken(.protocolError, "a frame is all padding")
@@ -90,7 +90,7 @@ extension ClientSession {
     try requireOpened(frame)
     var bytes = try content(of: frame)
     if frame.flags & FrameKind.hasPriority != 0 {
-      try require(bytes.count >= 5)
+      try requireLength(bytes.count >= 5)
       bytes = UnsafeBufferPointer(rebasing: bytes[5...])
     }
     let endsStream = frame.flags & FrameKind.endStream != 0
@@ -129,20 +129,13 @@ extension ClientSession {
     if slot.pointee.status != 0 {
       // Trailers.
       guard endsStream else { return reset(position, .protocolError) }
-      return finish(position)
+      return complete(position)
     }
+    let reply: ReplyDecoder.Reply
     do throws(ReplyDecoder.Failure) {
-      let status = try decoder.status(
-        of: bytes, wanted: job.pointee.wanted, limit: configuration.maxReplyHeader
-      ) {
-        job.pointee.keep($1, ofHeader: $0, request: Int(slot.pointee.request))
-      }
-      if (100..<200).contains(status) {
-        // A reply follows.
-        if endsStream || status == 101 { reset(position, .protocolError) }
-        return
-      }
-      slot.pointee.status = status
+      reply = try decoder.read(
+        bytes, wanted: job.pointee.wanted,
+        limit: configuration.maxReplyHeader - slot.pointee.headerBytes)
     } catch {
       switch error {
       case .compression: throw broken(.compressionError, "a header block is not HPACK")
@@ -150,7 +143,19 @@ extension ClientSession {
       case .tooLarge: return reset(position, .internalError)
       }
     }
-    if endsStream { finish(position) }
+    slot.pointee.headerBytes += reply.size
+    if (100..<200).contains(reply.status) {
+      // The reply itself follows.
+      if endsStream || reply.status == 101 { reset(position, .protocolError) }
+      return
+    }
+    slot.pointee.status = reply.status
+    for header in reply.headers {
+      header.value.withUnsafeBufferPointer {
+        job.pointee.keep($0, ofHeader: header.index, request: Int(slot.pointee.request))
+      }
+    }
+    if endsStream { complete(position) }
   }
 
   private func handleData(_ frame: FrameReader.Frame) throws(HTTP2ConnectionError) {
@@ -185,16 +190,7 @@ extension ClientSession {
         return end(position, nil, isTruncated: true)
       }
     }
-    if endsStream { finish(position) }
-  }
-
-  /// Ends a stream with its reply. The peer may have answered before the whole body was sent; the
-  /// rest is for nobody.
-  private func finish(_ position: Int) {
-    if streams.slots[position].hasBodyLeft {
-      sendReset(streams.slots[position].stream, .cancel)
-    }
-    complete(position)
+    if endsStream { complete(position) }
   }
 
   /// Fails a stream of whose reply something is wrong.
@@ -205,7 +201,7 @@ extension ClientSession {
 
   private func handleReset(_ frame: FrameReader.Frame) throws(HTTP2ConnectionError) {
     try requireOpened(frame)
-    try require(frame.payload.count == 4)
+    try requireLength(frame.payload.count == 4)
     guard let position = streams.position(of: frame.stream) else { return }
     let code = frame.word(at: 0)
     let isRefusal = code == HTTP2ErrorCode.refusedStream.rawValue
@@ -217,13 +213,14 @@ extension ClientSession {
   private func handleSettings(_ frame: FrameReader.Frame) throws(HTTP2ConnectionError) {
     try requireConnection(frame)
     if frame.flags & FrameKind.acknowledges != 0 {
-      try require(frame.payload.isEmpty)
+      try requireLength(frame.payload.isEmpty)
       guard status.state != .connecting else {
         throw broken(.protocolError, "the first frame is not SETTINGS")
       }
       return
     }
-    try require(frame.payload.count % 6 == 0)
+    try requireLength(frame.payload.count % 6 == 0)
+    var newWindow: UInt32?
     for entry in stride(from: 0, to: frame.payload.count, by: 6) {
       let value = frame.word(at: entry + 2)
       switch Int(frame.payload[entry]) << 8 | Int(frame.payload[entry + 1]) {
@@ -231,7 +228,7 @@ extension ClientSession {
       case 2:
         guard value == 0 else { throw broken(.protocolError, "a server enables pushes") }
       case 3: status.peerStreamLimit = Int(value)
-      case 4: try setStreamWindow(value)
+      case 4: newWindow = value
       case 5:
         guard (16_384...16_777_215).contains(value) else {
           throw broken(.protocolError, "a wrong frame size in SETTINGS")
@@ -239,11 +236,13 @@ extension ClientSession {
       default: break
       }
     }
+    if let newWindow { try setStreamWindow(newWindow) }
     // Without a word about it there is no limit (section 6.5.2).
     if status.peerStreamLimit == nil { status.peerStreamLimit = Int(UInt32.max) }
-    streamLimit = min(status.peerStreamLimit ?? 0, configuration.maxConcurrentStreams)
+    let limit = min(status.peerStreamLimit ?? 0, configuration.maxConcurrentStreams)
+    if limit > streamLimit { lastProgress = now }
+    streamLimit = limit
     if status.state == .connecting { status.state = .ready }
-    lastProgress = now
     try answer(.settings, [])
   }
 
@@ -254,20 +253,19 @@ extension ClientSession {
     }
     let change = Int(value) - streamWindow
     streamWindow = Int(value)
-    var isTooLarge = false
-    let open = streams  // a copy: the list of bodies is the session's
-    open.forEachOpen { position in
-      let slot = open.slots + position
+    for position in streams.openSlots {
+      let slot = streams.slots + position
       slot.pointee.window += change
-      if slot.pointee.window > Int32.max { isTooLarge = true }
+      guard slot.pointee.window <= Int32.max else {
+        throw broken(.flowControlError, "a window is too large")
+      }
       if slot.pointee.hasBodyLeft, slot.pointee.window > 0 { continueLater(position) }
     }
-    if isTooLarge { throw broken(.flowControlError, "a window is too large") }
   }
 
   private func handlePing(_ frame: FrameReader.Frame) throws(HTTP2ConnectionError) {
     try requireConnection(frame)
-    try require(frame.payload.count == 8)
+    try requireLength(frame.payload.count == 8)
     guard frame.flags & FrameKind.acknowledges == 0 else {
       pingSentAt = nil
       return
@@ -284,7 +282,7 @@ extension ClientSession {
 
   private func handleGoAway(_ frame: FrameReader.Frame) throws(HTTP2ConnectionError) {
     try requireConnection(frame)
-    try require(frame.payload.count >= 8)
+    try requireLength(frame.payload.count >= 8)
     let last = Int32(bitPattern: frame.word(at: 0)) & .max
     if let known = status.goAway, last > known.lastStreamID {
       throw broken(.protocolError, "GOAWAY takes back what one before it has refused")
@@ -293,14 +291,13 @@ extension ClientSession {
       lastStreamID: last, code: frame.word(at: 4),
       debugData: Array(frame.payload.dropFirst(8).prefix(4096)))
     beginDraining()
-    let open = streams  // a copy: `end` changes the table
-    open.forEachOpen { position in
-      if open.slots[position].stream > last { end(position, .refused) }
+    for position in streams.openSlots where streams.slots[position].stream > last {
+      end(position, .refused)
     }
   }
 
   private func handleWindowUpdate(_ frame: FrameReader.Frame) throws(HTTP2ConnectionError) {
-    try require(frame.payload.count == 4)
+    try requireLength(frame.payload.count == 4)
     let count = Int(frame.word(at: 0) & 0x7FFF_FFFF)
     guard frame.stream != 0 else {
       guard count > 0 else { throw broken(.protocolError, "WINDOW_UPDATE of nothing") }

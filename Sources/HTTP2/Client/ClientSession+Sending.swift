@@ -15,7 +15,7 @@ extension ClientSession {
   /// itself; no pushes; no priorities (RFC 9218, section 2.1).
   func sendPreface() {
     let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
-    append(preface.count) { out in
+    output.append(preface.count) { out in
       out.update(from: preface, count: preface.count)
       return preface.count
     }
@@ -23,16 +23,11 @@ extension ClientSession {
   }
 
   func sendFrame(_ kind: FrameKind, flags: UInt8 = 0, stream: Int32 = 0, payload: [UInt8] = []) {
-    append(FrameKind.headerSize + payload.count) { out in
+    output.append(FrameKind.headerSize + payload.count) { out in
       kind.writeHeader(to: out, count: payload.count, flags: flags, stream: stream)
       (out + FrameKind.headerSize).update(from: payload, count: payload.count)
       return FrameKind.headerSize + payload.count
     }
-  }
-
-  @inline(__always)
-  private func append(_ room: Int, _ write: (UnsafeMutablePointer<UInt8>) -> Int) {
-    output.append(room, write)
   }
 
   func sendPing() {
@@ -60,7 +55,7 @@ extension ClientSession {
   // MARK: Requests
 
   /// `:path` differs from request to request, and may name a device.
-  private static let pathName = FieldEncoder.literalName(Array(":path".utf8), .never)
+  static let pathName = FieldEncoder.literalName(Array(":path".utf8), .never)
 
   /// HEADERS, with CONTINUATION where one frame does not hold the fields.
   func sendHeaders(
@@ -75,7 +70,7 @@ extension ClientSession {
     let endsStream = request.body.isEmpty ? FrameKind.endStream : 0
     let room = announcement.count + job.pointee.mostBlockBytes(of: request)
     if room <= FrameReader.mostPayload {
-      append(FrameKind.headerSize + room) { out in
+      output.append(FrameKind.headerSize + room) { out in
         let block = out + FrameKind.headerSize
         let count = Self.write(announcement, request, job, to: block)
         FrameKind.headers.writeHeader(
@@ -136,8 +131,8 @@ extension ClientSession {
   /// Goes on with the bodies that a window or a full buffer has held up.
   func sendBodies() {
     while !output.isFull, canSendBody, let position = waitingBodies.popFirst() {
-      guard streams.slots[position].isSending else { continue }
-      streams.slots[position].isSending = false
+      guard streams.slots[position].isWaiting else { continue }
+      streams.slots[position].isWaiting = false
       sendBody(position)
     }
   }
@@ -153,7 +148,7 @@ extension ClientSession {
       // With a new window of its own the stream stands in the list again.
       guard slot.pointee.window > 0 else { return }
       guard count > 0, !output.isFull else { return continueLater(position) }
-      append(FrameKind.headerSize + count) { out in
+      output.append(FrameKind.headerSize + count) { out in
         FrameKind.data.writeHeader(
           to: out, count: count, flags: count == left ? FrameKind.endStream : 0,
           stream: slot.pointee.stream)
@@ -168,8 +163,8 @@ extension ClientSession {
   }
 
   func continueLater(_ position: Int) {
-    guard !streams.slots[position].isSending else { return }
-    streams.slots[position].isSending = true
+    guard !streams.slots[position].isWaiting else { return }
+    streams.slots[position].isWaiting = true
     waitingBodies.append(position)
   }
 }

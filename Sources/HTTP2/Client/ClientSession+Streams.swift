@@ -36,14 +36,13 @@ extension ClientSession {
     else { return }
     queue.removeAll { $0 == job }
     job.pointee.failUnsent(.cancelled)
-    let open = streams  // a copy: `abandon` changes the table
-    open.forEachOpen {
-      if open.slots[$0].job == job { abandon($0, .cancelled) }
+    for position in streams.openSlots where streams.slots[position].job == job {
+      abandon(position, .cancelled)
     }
     settled.append(job)
   }
 
-  /// Resumes and frees the jobs that callbacks finished.
+  /// Resumes and frees the jobs whose requests all have an outcome.
   func settle() {
     guard !settled.isEmpty else { return }
     let finished = settled
@@ -107,8 +106,12 @@ extension ClientSession {
     failQueue(.refused)
   }
 
-  /// Fills in the reply of a stream that has ended in order.
+  /// Ends a stream with its reply. The peer may have answered before the whole body was sent; the
+  /// rest is for nobody.
   func complete(_ position: Int) {
+    if streams.slots[position].hasBodyLeft {
+      sendReset(streams.slots[position].stream, .cancel)
+    }
     status.answered &+= 1
     status.isSilent = false
     lastAnswer = now

@@ -8,7 +8,8 @@
 
 /// A connection on its thread: socket, TLS, frames, streams. Used on that thread only.
 ///
-/// Accesses to what each push touches are not checked at run time, which costs a tenth of it.
+/// Run-time checks of exclusive access would cost a tenth of a push: they are off for what each push
+/// touches.
 final class ClientSession {
   let core: ClientCore
   let configuration: HTTP2ConnectionConfiguration
@@ -49,7 +50,8 @@ final class ClientSession {
   var jobs: [BatchJob.Pointer] = []
   /// Jobs whose requests all have an outcome; their callers are resumed at the end of the turn.
   @exclusivity(unchecked) var settled: [BatchJob.Pointer] = []
-  /// The time when a stream was last opened or closed, or the queue was empty.
+  /// The time when a stream was last opened or closed, the limit of streams rose, or the queue was
+  /// empty.
   @exclusivity(unchecked) var lastProgress: UInt64 = 0
   /// The time when a stream last ended with a reply.
   @exclusivity(unchecked) var lastAnswer: UInt64 = 0
@@ -177,8 +179,7 @@ final class ClientSession {
   private func tearDown(_ error: HTTP2ConnectionError) {
     status.error = error
     status.state = .closed
-    let open = streams  // a copy: `end` changes the table
-    open.forEachOpen { end($0, streamFailure(after: error)) }
+    for position in streams.openSlots { end(position, streamFailure(after: error)) }
     for job in queue { job.pointee.failUnsent(ClientCore.unsentFailure(after: error)) }
     if [.closed, .idle, .drained].contains(error.kind) { endConnection(.noError) }
     if let channel { _ = output.flush(to: channel) }

@@ -193,7 +193,7 @@ enum StaticTable {
   }
 
   private static let fields: [(name: String.UTF8View, value: String.UTF8View, index: Int)] = [
-    (":method".utf8, "GET".utf8, 2), (":method".utf8, "POST".utf8, 3), (":path".utf8, "/".utf8, 4),
+    (":method".utf8, "GET".utf8, 2), (":method".utf8, "POST".utf8, 3),
     (":scheme".utf8, "http".utf8, 6), (":scheme".utf8, "https".utf8, 7),
     ("accept-encoding".utf8, "gzip, deflate".utf8, 16),
   ]

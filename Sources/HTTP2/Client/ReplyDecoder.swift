@@ -47,38 +47,57 @@ final class ReplyDecoder {
 
   deinit { nghttp2_hd_inflate_del(inflater) }
 
-  /// - Parameters:
-  ///   - limit: Of the bytes of all names and values.
-  ///   - keep: Called with each wanted header.
-  /// - Returns: The status.
-  func status(
-    of block: UnsafeBufferPointer<UInt8>, wanted: [WantedHeader], limit: Int,
-    keep: (Int, UnsafeBufferPointer<UInt8>) -> Void
-  ) throws(Failure) -> UInt16 {
-    if let status = Self.plainStatus(of: block, wanted: wanted, limit: limit) { return status }
-    var (status, size, isMalformed, hasFields): (UInt16, Int, Bool, Bool) = (0, 0, false, false)
+  struct Reply {
+    fileprivate(set) var status: UInt16 = 0
+    /// Number of bytes of all names and values, or more.
+    fileprivate(set) var size = 0
+    /// The wanted headers, by their index.
+    fileprivate(set) var headers: [(index: Int, value: [UInt8])] = []
+  }
+
+  /// - Parameter limit: Of the bytes of all names and values.
+  func read(
+    _ block: UnsafeBufferPointer<UInt8>, wanted: [WantedHeader], limit: Int
+  ) throws(Failure) -> Reply {
+    if let reply = Self.plainReply(block, wanted: wanted, limit: limit) { return reply }
+    var (reply, isMalformed, hasFields) = (Reply(), false, false)
     try inflate(block) { name, value in
-      size += name.count + value.count
+      reply.size += name.count + value.count
       if name.first == UInt8(ascii: ":") {
-        guard status == 0, !hasFields, name.elementsEqual(":status".utf8),
+        guard reply.status == 0, !hasFields, name.elementsEqual(":status".utf8),
           let number = Self.number(value)
         else {
           isMalformed = true
           return
         }
-        status = number
+        reply.status = number
       } else {
         hasFields = true
-        if name.contains(where: { (0x41...0x5A).contains($0) }) { isMalformed = true }
-        if size <= limit, let index = wanted.firstIndex(where: { $0.name.elementsEqual(name) }) {
-          keep(index, value)
+        if !Self.isField(name, value) { isMalformed = true }
+        if reply.size <= limit,
+          let index = wanted.firstIndex(where: { $0.name.elementsEqual(name) })
+        {
+          reply.headers.append((index, Array(value)))
         }
       }
     }
-    guard size <= limit else { throw .tooLarge }
-    guard !isMalformed, status != 0 else { throw .malformed }
-    return status
+    guard reply.size <= limit else { throw .tooLarge }
+    guard !isMalformed, reply.status != 0 else { throw .malformed }
+    return reply
   }
+
+  /// Whether it may be a field of a reply (RFC 9113, sections 8.2.1 and 8.2.2).
+  private static func isField(
+    _ name: UnsafeBufferPointer<UInt8>, _ value: UnsafeBufferPointer<UInt8>
+  ) -> Bool {
+    !name.isEmpty && name.allSatisfy { $0 > 0x20 && $0 < 0x7F && !(0x41...0x5A).contains($0) }
+      && value.allSatisfy { $0 != 0 && $0 != 0x0A && $0 != 0x0D }
+      && !connectionFields.contains { name.elementsEqual($0.utf8) }
+  }
+
+  private static let connectionFields = [
+    "connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade",
+  ]
 
   private static func number(_ text: UnsafeBufferPointer<UInt8>) -> UInt16? {
     guard text.count == 3, text.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
@@ -110,28 +129,30 @@ final class ReplyDecoder {
 
   // MARK: Blocks of which only the status matters
 
-  /// The status of a reply that has it in one byte, as all that are common, and no wanted header;
-  /// `nil` for any other, and for one that is not as it must be.
-  private static func plainStatus(
-    of block: UnsafeBufferPointer<UInt8>, wanted: [WantedHeader], limit: Int
-  ) -> UInt16? {
+  /// A reply that has its status in one byte, as all that are common, and no wanted header; `nil` for
+  /// any other, and for one that is not as it must be. Its other fields are not looked at.
+  private static func plainReply(
+    _ block: UnsafeBufferPointer<UInt8>, wanted: [WantedHeader], limit: Int
+  ) -> Reply? {
     var reader = Reader(rest: block[...])
-    var status: UInt16 = 0
-    // A byte of Huffman code is less than two characters.
-    guard block.count * 2 <= limit else { return nil }
+    var reply = Reply()
+    // A byte of Huffman code is less than two characters, a reference to the table less than 64.
+    reply.size = block.count * 2
     while let first = reader.rest.first {
       if first & 0x80 != 0 {
         guard let index = reader.integer(prefix: 7), index <= StaticTable.count else { return nil }
+        reply.size += 64
         if (8...14).contains(index) {
-          guard status == 0 else { return nil }
-          status = statuses[index - 8]
+          guard reply.status == 0 else { return nil }
+          reply.status = statuses[index - 8]
         } else if index < 8 || wanted.contains(where: { $0.index == index }) {
           return nil
         }
       } else if first & 0xE0 == 0x20 {
-        guard reader.integer(prefix: 5) == 0, status == 0 else { return nil }
+        guard reader.integer(prefix: 5) == 0, reply.status == 0 else { return nil }
       } else {
         guard let index = reader.integer(prefix: first & 0x40 != 0 ? 6 : 4) else { return nil }
+        reply.size += 64
         if index == 0 {
           guard let name = reader.string(), name.bytes.first != UInt8(ascii: ":") else {
             return nil
@@ -146,10 +167,10 @@ final class ReplyDecoder {
         {
           return nil
         }
-        guard status != 0, reader.string() != nil else { return nil }
+        guard reply.status != 0, reader.string() != nil else { return nil }
       }
     }
-    return status == 0 ? nil : status
+    return reply.status == 0 || reply.size > limit ? nil : reply
   }
 
   /// The values of `:status` in the static table, from index 8.

@@ -9,14 +9,13 @@ struct SlotQueue {
 
   mutating func popFirst() -> Int? {
     guard first < slots.count else { return nil }
-    defer {
-      first += 1
-      if first == slots.count {
-        slots.removeAll(keepingCapacity: true)
-        first = 0
-      }
+    let slot = Int(slots[first])
+    first += 1
+    if first == slots.count || first > 1000 {
+      slots.removeFirst(first)
+      first = 0
     }
-    return Int(slots[first])
+    return slot
   }
 }
 
@@ -39,9 +38,11 @@ struct StreamTable {
     /// Neighbours in the order of age; -1 at the ends.
     var older: Int32 = -1
     var younger: Int32 = -1
+    /// Number of bytes of the reply's fields so far.
+    var headerBytes = 0
     var status: UInt16 = 0
     /// Whether it stands in the list of bodies that go on.
-    var isSending = false
+    var isWaiting = false
 
     var hasBodyLeft: Bool { bodyNext < bodyEnd }
   }
@@ -128,10 +129,9 @@ struct StreamTable {
     free[capacity - count - 1] = Int32(index)
   }
 
-  /// Calls `body` with every open slot.
-  func forEachOpen(_ body: (Int) -> Void) {
-    guard count > 0 else { return }
-    for index in 0..<capacity where slots[index].job != nil { body(index) }
+  /// Every open slot.
+  var openSlots: [Int] {
+    count == 0 ? [] : (0..<capacity).filter { slots[$0].job != nil }
   }
 
   @inline(__always)

@@ -30,6 +30,7 @@ final class FrameOutput {
   private(set) var isBlocked = false
   /// Bytes written so far.
   private(set) var written: UInt64 = 0
+
   enum Outcome {
     /// Everything was written.
     case drained
@@ -61,7 +62,9 @@ final class FrameOutput {
   func append(_ room: Int, _ write: (UnsafeMutablePointer<UInt8>) -> Int) {
     if end + room > capacity { makeRoom(room) }
     guard let base else { return }
-    end += write((base + end).assumingMemoryBound(to: UInt8.self))
+    let written = write((base + end).assumingMemoryBound(to: UInt8.self))
+    assert(written <= room, "what is appended has its room")
+    end += written
   }
 
   /// Moves what waits to the front of the buffer, or of a larger one.
@@ -82,7 +85,7 @@ final class FrameOutput {
   /// - Returns: Whether nghttp2 could.
   func gather(from session: OpaquePointer?) -> Bool {
     var frame: UnsafePointer<UInt8>?
-    while end < Self.target {
+    while !isFull {
       let count = nghttp2_session_mem_send(session, &frame)
       guard count > 0, let frame else { return count == 0 }
       append(count) {

@@ -263,7 +263,8 @@ struct PostgresInstallations: PostgresSubject {
             try shared.numbers.next(.registration, session), slot: content.slot)
           changes.new.append(
             .init(
-              number: registrationNumber, slot: content.slot, context: context, content: registration))
+              number: registrationNumber, slot: content.slot, context: context,
+              content: registration))
         }
       }
       changes.removed += rows

@@ -173,7 +173,8 @@ extension SharedAccessSignature {
     return [keyName, blanks.percentDecoded]
   }
 
-  /// Whether the token was made with this key. Takes the same time for every wrong signature.
+  /// Whether the token was made with this key. Takes the same time for every wrong signature
+  /// of 32 bytes.
   package func isSigned(with key: SigningKey) -> Bool {
     guard let code else { return false }
     let right = Self.code(key, resource: bytes[resource], expiry: bytes[expiry])
@@ -190,11 +191,12 @@ extension SharedAccessSignature {
   /// first, so that an escaped slash never separates segments.
   ///
   /// Names of hubs and collections are compared without regard to letter case. Ids are
-  /// case-sensitive, except for a token whose path has no capital letter at all, because several
+  /// case-sensitive, except for a token whose path has no capital of ASCII, because several
   /// clients lower-case everything they sign.
   ///
   /// - Parameters:
-  ///   - path: The path of the request as received, with or without query.
+  ///   - path: The path of the request as received, with or without query. A `#` is part of it, as
+  ///     for the routes.
   ///   - hosts: The names under which the server may be addressed, including that of the request;
   ///     ports and letter case are ignored.
   package func covers(path: ArraySlice<UInt8>, hosts: [ArraySlice<UInt8>]) -> Bool {
@@ -210,8 +212,8 @@ extension SharedAccessSignature {
     let end = authority.firstIndex { $0 == Self.slash || Self.endsPath($0) } ?? authority.endIndex
     let host = Self.host(authority[..<end])
     guard hosts.contains(where: { Self.host($0).isEqualIgnoringCase(host) }) else { return false }
-    let asked = Self.segments(path)
-    let covered = Self.segments(authority[end...])
+    let asked = Self.segments(path.prefix { $0 != UInt8(ascii: "?") })
+    let covered = Self.segments(authority[end...].prefix { !Self.endsPath($0) })
     guard covered.count <= asked.count,
       !asked.contains(where: Self.hasDots), !covered.contains(where: Self.hasDots)
     else { return false }
@@ -238,8 +240,8 @@ extension SharedAccessSignature {
     guard asked.contains(where: { $0 >= 0x80 }), covered.contains(where: { $0 >= 0x80 }) else {
       return false
     }
-    return String(decoding: asked, as: UTF8.self).lowercased()
-      == String(decoding: covered, as: UTF8.self).lowercased()
+    return String(decoding: asked, as: UTF8.self).lowercased().utf8
+      .elementsEqual(String(decoding: covered, as: UTF8.self).lowercased().utf8)
   }
 
   private static func hasDots(_ segment: ArraySlice<UInt8>) -> Bool {
@@ -287,10 +289,9 @@ extension SharedAccessSignature {
     return host.contains(UInt8(ascii: ":")) && host.last != UInt8(ascii: "]") ? authority : host
   }
 
-  /// The segments of a path, without query, fragment and trailing slashes.
+  /// The segments of a path, without trailing slashes.
   private static func segments(_ path: ArraySlice<UInt8>) -> [ArraySlice<UInt8>] {
-    var segments = path.prefix { !endsPath($0) }
-      .split(separator: slash, omittingEmptySubsequences: false).dropFirst()
+    var segments = path.split(separator: slash, omittingEmptySubsequences: false).dropFirst()
     while segments.last?.isEmpty == true { segments.removeLast() }
     return Array(segments)
   }
