@@ -75,6 +75,14 @@ extension CommandLineSuite {
         (["health", "--url", "nowhere"], "--url must be an address such as"),
         (["phone", "--secure"], "--secure needs the user who signs in: --user NAME"),
         (["emulator", "--port", "9400"], "--port must be 0, which picks free ports"),
+        (["emulator", "--proxy", "65536"], "--proxy must be a whole number from 0 to 65535"),
+        (["emulator", "--allow", "example.com"], "--allow goes with --proxy"),
+        (["emulator", "--proxy", "0", "--allow", "example.com:443"], "give no port"),
+        (
+          ["up", "--emulator", "http://127.0.0.1:9400", "--proxy", "0"],
+          "--proxy and --accept-any-credential are of the emulator itself"
+        ),
+        (["emulator", "wait"], "--to is missing"),
         (["operator", "add", "ann", "--roles", "king"], "'king' is not a list of roles"),
         (["operator", "add", "email:ann", "--roles", "*=viewer"], "'email:ann' is not a user"),
         (["credential", "set", "palm"], "not served by this version"),
