@@ -49,6 +49,27 @@ extension CommandLineSuite {
       #expect(try await process.end() == 0)
     }
 
+    @Test("a phone with another's backup is an installation of its own")
+    func restored() async throws {
+      let (process, up) = try await BelfryProcess.up()
+      let place = Place(up: up)
+      let old = try place.start(["--id", "old-phone"])
+      _ = try await old.line { $0.contains("installationId") }
+      old.signal(SIGINT)
+      _ = try await old.exitCode()
+      let access = ["--connection", up.hub.connectionStrings.full, "--hub", up.hub.name]
+      let words = ["--control", up.emulator.control, "--state", place.state + "-new"]
+      let new = try BelfryProcess(
+        ["phone", "--json", "--restore-from", place.state] + words + access)
+      new.readErrors()
+      let line = try await new.line { $0.contains("installationId") }
+      #expect(!line.contains("old-phone"))
+      _ = try await new.note { $0.contains("storage: restored") }
+      new.signal(SIGINT)
+      _ = try await new.exitCode()
+      #expect(try await process.end() == 0)
+    }
+
     @Test("one that is locked and offline first registers later, under the same id")
     func lockedAndOffline() async throws {
       let (process, up) = try await BelfryProcess.up()
@@ -120,6 +141,7 @@ extension CommandLineSuite {
       "options that do not go together are told",
       arguments: [
         (["--reinstall"], "--reinstall needs --state DIR"),
+        (["--restore-from", "x"], "--restore-from needs --state DIR"),
         (["--then-user", "b"], "--then-user needs the first user"),
         (["--platform", "fcm", "--simctl", "x"], "--simctl is for apns phones"),
         (["--permission", "maybe"], "--permission must be one of: undetermined, denied"),

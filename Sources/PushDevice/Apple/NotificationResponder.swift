@@ -32,7 +32,11 @@
       // Used on the main actor only, where this is called.
       nonisolated(unsafe) let complete = completionHandler
       Task { @MainActor [presentation] in
-        complete(message.map(presentation) ?? [.banner, .list, .sound])
+        if let message {
+          complete(presentation(message))
+        } else {
+          complete([.banner, .list, .sound])
+        }
       }
     }
 

@@ -28,7 +28,7 @@ public struct StoredItem: Hashable, Sendable {
   public static let seenNotifications = StoredItem("notifications.json", isSecret: false)
 }
 
-/// The place where a device's state survives the process: ``AppGroupStorage`` on Apple's systems,
+/// The place where a device's state survives the process: `AppGroupStorage` on Apple's systems,
 /// ``FileStorage`` elsewhere.
 ///
 /// An app and its extensions share it, so each change reads and writes in one step.

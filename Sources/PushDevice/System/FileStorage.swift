@@ -9,7 +9,7 @@ public import Foundation
 #endif
 
 /// A directory with a file for each item, which other users cannot read. Secrets are files too:
-/// on Apple's systems use ``AppGroupStorage``, which keeps them in the keychain.
+/// on Apple's systems use `AppGroupStorage`, which keeps them in the keychain.
 public struct FileStorage: DeviceStorage {
   private let directory: URL
 

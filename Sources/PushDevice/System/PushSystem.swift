@@ -1,6 +1,6 @@
 public import NotificationHubs
 
-/// The operating system's part: ``UserNotificationSystem`` on Apple's systems.
+/// The operating system's part: `UserNotificationSystem` on Apple's systems.
 public protocol PushSystem: Sendable {
   /// Requests a device token, which arrives as ``PushInstallation/didRegister(deviceToken:)`` or
   /// ``PushInstallation/didFailToRegister(_:)``.

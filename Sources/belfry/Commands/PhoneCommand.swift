@@ -59,6 +59,9 @@ struct PhoneCommand: Subcommand {
   var state: String?
   @Flag("--reinstall", "be a phone whose app was deleted and installed again; with --state")
   var isReinstalled
+  @Option(
+    "--restore-from", "DIR", "be a new phone with the backup of the one in DIR; with --state")
+  var backup: String?
   @Option("--locked", "TIME", "be locked for so long, as after a restart", .time(1...86_400))
   var lockedFor: Int?
   @Option("--offline", "TIME", "have no network for so long", .time(1...86_400))
@@ -84,6 +87,9 @@ struct PhoneCommand: Subcommand {
   /// - Throws: ``UsageError`` for options that do not go together.
   private func circumstances() throws -> PhoneCircumstances {
     guard state != nil || !isReinstalled else { throw UsageError("--reinstall needs --state DIR") }
+    guard state != nil || backup == nil else {
+      throw UsageError("--restore-from needs --state DIR")
+    }
     guard platform == .apns || simulatorFiles == nil else {
       throw UsageError("--simctl is for apns phones")
     }
@@ -92,7 +98,9 @@ struct PhoneCommand: Subcommand {
     }
     return PhoneCircumstances(
       state: state.map { URL(filePath: $0, directoryHint: .isDirectory) }, installationID: id,
-      isReinstalled: isReinstalled, lockedFor: lockedFor, offlineFor: offlineFor,
+      isReinstalled: isReinstalled,
+      backup: backup.map { URL(filePath: $0, directoryHint: .isDirectory) },
+      lockedFor: lockedFor, offlineFor: offlineFor,
       rotationInterval: rotationInterval, permission: permission)
   }
 
@@ -101,6 +109,9 @@ struct PhoneCommand: Subcommand {
     _ control: EmulatorControl, _ circumstances: PhoneCircumstances
   ) async throws -> VirtualPhone {
     let files = circumstances.state.map { FileStorage(directory: $0) }
+    if backup != nil, try files?.load(.record) != nil {
+      throw UsageError("--restore-from: there is a phone in the directory of --state already")
+    }
     let known = try files?.load(PhoneStorage.device)
     let phone = try await VirtualPhone.make(
       control: control, platform: platform, topic: topic, isSandbox: isSandbox,

@@ -11,6 +11,8 @@ struct PhoneCircumstances: Sendable {
   var installationID: String?
   /// Whether the app was deleted and installed again.
   var isReinstalled = false
+  /// The state of another phone whose backup this one was restored from.
+  var backup: URL?
   /// The seconds until the phone is unlocked for the first time.
   var lockedFor: Int?
   /// The seconds until the phone has a network.
@@ -143,6 +145,10 @@ final class PhoneStorage: DeviceStorage {
     files = circumstances.state.map { FileStorage(directory: $0) }
     contents = Mutex(Contents(isLocked: false))
     if circumstances.isReinstalled { try save(nil, as: .record) }
+    // Secrets are in no backup.
+    if let backup = circumstances.backup {
+      try save(try FileStorage(directory: backup).load(.record), as: .record)
+    }
     if let id = circumstances.installationID {
       let stored = try load(.installationID).map { String(decoding: $0, as: UTF8.self) }
       guard stored == nil || stored == id else {
