@@ -96,7 +96,7 @@ struct StorageTests {
     #expect(await push.state == .storageFailed("the disk is full"))
   }
 
-  @Test("a storage that fails after the launch loses no confirmation, and nothing loops")
+  @Test("while the storage fails nothing is sent, since a lost reply would be forgotten")
   func failingLater() async throws {
     let device = TestDevice()
     let push = device.process()
@@ -104,9 +104,28 @@ struct StorageTests {
     device.storage.error = .failed("the disk is full")
     await push.didRegister(deviceToken: .token(1))
     await device.clock.advance(by: .seconds(3_600))
-    #expect(device.hub.attempts == 1)
+    #expect(await push.state == .storageFailed("the disk is full"))
+    #expect(device.hub.attempts == 0)
     device.storage.error = nil
-    try await push.synchronize()
+    await device.clock.advance(by: .seconds(1_800))
+    guard case .saved = await push.state else { return #expect(Bool(false)) }
+    #expect(device.hub.attempts == 1)
+  }
+
+  @Test("a confirmation that cannot be stored is kept in memory, and stored later")
+  func unstoredConfirmation() async throws {
+    let device = TestDevice()
+    let push = device.process()
+    await push.start()
+    device.hub.hold()
+    await push.didRegister(deviceToken: .token(1))
+    await push.willLeaveForeground()
+    await device.hub.heldRequest()
+    device.storage.error = .failed("the disk is full")
+    device.hub.release()
+    await push.settled()
+    #expect(await push.state == .storageFailed("the disk is full"))
+    device.storage.error = nil
     await push.didEnterForeground()
     await device.clock.advance(by: .seconds(5))
     _ = await device.launch()

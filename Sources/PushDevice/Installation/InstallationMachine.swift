@@ -47,6 +47,8 @@ struct InstallationMachine: Sendable {
   private(set) var channel: PushChannel?
   private var permission: PushPermission?
   private var tokenProblem: String?
+  /// Why ``edits`` could not be stored.
+  private var storageProblem: StorageError?
   /// A look at whether there is something to send, after a change.
   private var look: Look?
   /// Counts the changes, so that an installation prepared before one is not sent after it.
@@ -90,6 +92,7 @@ struct InstallationMachine: Sendable {
       || stored.departures != record.departures
     record = stored
     edits = []
+    storageProblem = nil
     guard isChanged else { return }
     revision += 1
     if hold == .event { (hold, failure) = (nil, nil) }
@@ -218,6 +221,14 @@ struct InstallationMachine: Sendable {
     return installation
   }
 
+  mutating func didFailToStore(_ problem: StorageError) { storageProblem = problem }
+
+  /// The installation was not sent, since that it may be at the hub could not be stored.
+  mutating func didFailToSend(at now: Date, jitter: Double) {
+    activity = nil
+    didFail(RegistrarError(.unreachable, "not sent"), at: now, jitter: jitter)
+  }
+
   mutating func didFailToPrepare(_ problem: String, at now: Date, jitter: Double) {
     activity = nil
     didFail(RegistrarError(.unreachable, problem), at: now, jitter: jitter)
@@ -297,6 +308,11 @@ struct InstallationMachine: Sendable {
   // MARK: The state
 
   var state: PushInstallation.State {
+    switch storageProblem {
+    case .locked: return .locked
+    case .failed(let reason): return .storageFailed(reason)
+    case nil: break
+    }
     if activity?.isRequest == true { return .saving }
     switch (failure, hold) {
     case (let failure?, .pause(let wait, _)): return .failed(failure, retryAt: wait.end)

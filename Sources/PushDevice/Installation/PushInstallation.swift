@@ -331,16 +331,19 @@ public actor PushInstallation {
     machine?.adopt(stored, at: clock.now, urgently: urgently)
   }
 
-  /// Stores what the machine has noted. If that fails, it stays noted: a request is repeated after
-  /// a crash, which does no harm.
-  private func store() {
+  /// Stores what the machine has noted. If that fails, it stays noted.
+  private func store() throws(StorageError) {
     guard let machine, !machine.edits.isEmpty else { return }
-    try? edit { _ in }
+    do { try edit { _ in } } catch {
+      self.machine?.didFailToStore(error)
+      throw error
+    }
   }
 
   /// Takes the next step, unless a request is under way, which takes it at its end.
   private func proceed() {
-    store()
+    // A confirmation that is not stored is asked for again after a crash, which does no harm.
+    try? store()
     if work == nil, var machine {
       timer?.cancel()
       timer = nil
@@ -369,8 +372,11 @@ public actor PushInstallation {
       return endWork()
     }
     guard let ready = machine?.prepared(installation, at: clock.now) else { return endWork() }
-    // The hub may have it from here on.
-    store()
+    // The hub may have it from here on. A request that nobody would remember is not made.
+    do { try store() } catch {
+      machine?.didFailToSend(at: clock.now, jitter: jitter())
+      return endWork()
+    }
     publish()
     var failure: RegistrarError?
     do throws(RegistrarError) { try await registrar.save(ready) } catch { failure = error }
