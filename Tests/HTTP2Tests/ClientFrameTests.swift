@@ -46,6 +46,10 @@ struct ClientFrameTests {
       "fields that the peer would keep if it could",
       .headers(1, ok + [0x40] + Frame.text("apns-id") + Frame.text("x")), reaction: .reply(200)),
     Case(
+      "a value with a line end, which is passed over",
+      .headers(1, Frame.field(":status", "410") + Frame.field("retry-after", "1\r\nx: y")),
+      reaction: .reply(410)),
+    Case(
       "padding and priority",
       .headers(
         1, [3, 0, 0, 0, 0, 0] + ok + [0, 0, 0],
@@ -88,12 +92,19 @@ struct ClientFrameTests {
       "a status of four digits", .headers(1, Frame.field(":status", "2000")),
       reaction: .failed(.reset(code: 1), reset: .protocolError)),
     Case(
-      "a field of the connection",
-      .headers(1, Frame.field(":status", "410") + Frame.field("connection", "close")),
+      "a field ahead of the status", .headers(1, [0x90] + ok),
       reaction: .failed(.reset(code: 1), reset: .protocolError)),
     Case(
-      "a line end in a value",
-      .headers(1, Frame.field(":status", "410") + Frame.field("retry-after", "1\r\nx: y")),
+      "a field of the connection, whatever the status",
+      .headers(1, ok + Frame.field("connection", "close")),
+      reaction: .failed(.reset(code: 1), reset: .protocolError)),
+    Case(
+      "a second status in Huffman's code",
+      .headers(1, ok + [0, 0x85, 0xB8, 0x84, 0x8D, 0x36, 0xA3, 1, 0x31]),
+      reaction: .failed(.reset(code: 1), reset: .protocolError)),
+    Case(
+      "a field of the connection",
+      .headers(1, Frame.field(":status", "410") + Frame.field("connection", "close")),
       reaction: .failed(.reset(code: 1), reset: .protocolError)),
     Case(
       "hints whose fields are together more than the limit", hints, hints, hints, hints, hints,
@@ -156,7 +167,9 @@ struct ClientFrameTests {
       "a window over its end", .windowUpdate(0, 0x7FFF_FFFF), reaction: .goAway(.flowControlError)),
     Case("WINDOW_UPDATE of nothing", .windowUpdate(0, 0), reaction: .goAway(.protocolError)),
     Case("a server that enables pushes", .settings([(2, 1)]), reaction: .goAway(.protocolError)),
-    Case("a window beyond 2^31", .settings([(4, 1 << 31)]), reaction: .goAway(.flowControlError)),
+    Case(
+      "a window beyond 2^31, ahead of one that is right", .settings([(4, 1 << 31), (4, 1)]),
+      reaction: .goAway(.flowControlError)),
     Case(
       "streams' windows over their end", .windowUpdate(1, 0x7FFF_0000 - 65_535),
       .settings([(4, 0x7FFF_FFFF)]), reaction: .goAway(.flowControlError)),
@@ -266,6 +279,28 @@ struct ClientFrameTests {
     #expect(data == [1: [30, 10], 3: [30, 1]])
     exchange(.settings([(4, 1000)]))
     #expect(data == [1: [30, 10, 60], 3: [30, 1, 69]])
+  }
+
+  @Test("a server that grants each stream its window alone is told of the request first")
+  func noStreamWindow() throws {
+    let client = try Self.session(makeBatch(1, body: "12345"))
+    let first = Self.frames(in: client.exchange(Frame.settings([(4, 0)]).bytes[...]).sent)
+    #expect(first.contains { $0.kind == Frame.Kind.headers && $0.stream == 1 })
+    #expect(!first.contains { $0.kind == Frame.Kind.data })
+    let more = Self.frames(in: client.exchange(Frame.windowUpdate(1, 9).bytes[...]).sent)
+    #expect(more.map(\.payload) == [Array("12345".utf8)])
+  }
+
+  @Test(
+    "an answer to half a request is a refusal, or the request has failed", arguments: [200, 413])
+  func earlyReply(status: Int) throws {
+    let client = try Self.session(makeBatch(1, body: "12345"))
+    _ = client.exchange(Frame.settings([(4, 2)]).bytes[...])
+    let block = Frame.field(":status", "\(status)")
+    let sent = Self.frames(in: client.exchange(Frame.headers(1, block).bytes[...]).sent)
+    #expect(sent.first?.code == HTTP2ErrorCode.cancel.rawValue)
+    #expect(client.replies[0].status == status)
+    #expect(client.replies[0].failure == (status == 200 ? .reset(code: 8) : nil))
   }
 
   @Test("the connection's window holds back new requests with a body, and no others")

@@ -77,7 +77,7 @@ struct InProcessTests {
     let reply = await hub.api.respond(
       to: HTTPRequest(
         method: .put, target: "/hub1/installations/i", headers: [:],
-        body: [UInt8](repeating: 32, count: HubAPIConfiguration.maxBodyBytes + 1)),
+        body: [UInt8](repeating: 32, count: HubAPIConfiguration.defaultMaxBodyBytes + 1)),
       as: HubOwner(commandLine: "ann") { _ in })
     #expect(reply.status == .contentTooLarge)
   }

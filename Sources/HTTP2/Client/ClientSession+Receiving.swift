@@ -165,6 +165,9 @@ extension ClientSession {
     guard received <= Self.initialWindow else {
       throw broken(.flowControlError, "more DATA than the window")
     }
+    guard output.waiting <= Self.mostWaiting else {
+      throw broken(.enhanceYourCalm, "it sends replies and does not read")
+    }
     if received > Self.initialWindow / 2 {
       sendWindow(received)
       received = 0
@@ -186,7 +189,7 @@ extension ClientSession {
       let room = configuration.maxReplyBody - streams.bodies[position].count
       streams.bodies[position].append(contentsOf: bytes.prefix(max(0, room)))
       if bytes.count > room {
-        sendReset(frame.stream, .cancel)
+        if !endsStream || slot.pointee.hasBodyLeft { sendReset(frame.stream, .cancel) }
         return end(position, nil, isTruncated: true)
       }
     }
@@ -228,7 +231,11 @@ extension ClientSession {
       case 2:
         guard value == 0 else { throw broken(.protocolError, "a server enables pushes") }
       case 3: status.peerStreamLimit = Int(value)
-      case 4: newWindow = value
+      case 4:
+        guard value <= Int32.max else {
+          throw broken(.flowControlError, "a window in SETTINGS is too large")
+        }
+        newWindow = value
       case 5:
         guard (16_384...16_777_215).contains(value) else {
           throw broken(.protocolError, "a wrong frame size in SETTINGS")
@@ -239,20 +246,19 @@ extension ClientSession {
     if let newWindow { try setStreamWindow(newWindow) }
     // Without a word about it there is no limit (section 6.5.2).
     if status.peerStreamLimit == nil { status.peerStreamLimit = Int(UInt32.max) }
-    let limit = min(status.peerStreamLimit ?? 0, configuration.maxConcurrentStreams)
-    if limit > streamLimit { lastProgress = now }
-    streamLimit = limit
-    if status.state == .connecting { status.state = .ready }
+    streamLimit = min(status.peerStreamLimit ?? 0, configuration.maxConcurrentStreams)
+    if status.state == .connecting {
+      status.state = .ready
+      lastProgress = now
+    }
     try answer(.settings, [])
   }
 
   /// A change holds for open streams, below zero too (section 6.9.2).
   private func setStreamWindow(_ value: UInt32) throws(HTTP2ConnectionError) {
-    guard value <= Int32.max else {
-      throw broken(.flowControlError, "a window in SETTINGS is too large")
-    }
     let change = Int(value) - streamWindow
     streamWindow = Int(value)
+    guard change != 0 else { return }
     for position in streams.openSlots {
       let slot = streams.slots + position
       slot.pointee.window += change
@@ -284,13 +290,15 @@ extension ClientSession {
     try requireConnection(frame)
     try requireLength(frame.payload.count >= 8)
     let last = Int32(bitPattern: frame.word(at: 0)) & .max
-    if let known = status.goAway, last > known.lastStreamID {
+    let known = status.goAway
+    if let known, last > known.lastStreamID {
       throw broken(.protocolError, "GOAWAY takes back what one before it has refused")
     }
     status.goAway = HTTP2GoAway(
       lastStreamID: last, code: frame.word(at: 4),
       debugData: Array(frame.payload.dropFirst(8).prefix(4096)))
     beginDraining()
+    guard known?.lastStreamID != last else { return }
     for position in streams.openSlots where streams.slots[position].stream > last {
       end(position, .refused)
     }

@@ -66,13 +66,13 @@ extension ClientSession {
 
   // MARK: Streams
 
-  /// Whether a request waits and a stream may be opened for it. One with a body waits for a window.
+  /// Whether a request waits and a stream may be opened for it. One with a body waits for the
+  /// connection's window; that of its stream may be granted once the peer has seen its fields.
   var canOpenStream: Bool {
     guard status.state == .ready, streams.count < streamLimit, !streams.isFull,
       let job = queue.first
     else { return false }
-    return window > 0 && streamWindow > 0
-      || job.pointee.requests[job.pointee.next].body.isEmpty
+    return window > 0 || job.pointee.requests[job.pointee.next].body.isEmpty
   }
 
   /// Opens streams for waiting requests in the order of the queue, as many as one write holds.
@@ -106,11 +106,16 @@ extension ClientSession {
     failQueue(.refused)
   }
 
-  /// Ends a stream with its reply. The peer may have answered before the whole body was sent; the
-  /// rest is for nobody.
+  /// Ends a stream with its reply. The peer may have answered before the whole body was sent: a
+  /// refusal stands, and the rest is for nobody.
   func complete(_ position: Int) {
-    if streams.slots[position].hasBodyLeft {
-      sendReset(streams.slots[position].stream, .cancel)
+    let slot = streams.slots[position]
+    if slot.hasBodyLeft {
+      // Nobody can act on half a request: what says so knows more than we.
+      if (200..<300).contains(slot.status) {
+        return abandon(position, .reset(code: HTTP2ErrorCode.cancel.rawValue))
+      }
+      sendReset(slot.stream, .cancel)
     }
     status.answered &+= 1
     status.isSilent = false

@@ -73,8 +73,8 @@ final class ReplyDecoder {
         reply.status = number
       } else {
         hasFields = true
-        if !Self.isField(name, value) { isMalformed = true }
-        if reply.size <= limit,
+        if Self.isOfConnection(name) { isMalformed = true }
+        if reply.size <= limit, Self.isField(name, value),
           let index = wanted.firstIndex(where: { $0.name.elementsEqual(name) })
         {
           reply.headers.append((index, Array(value)))
@@ -86,13 +86,19 @@ final class ReplyDecoder {
     return reply
   }
 
-  /// Whether it may be a field of a reply (RFC 9113, sections 8.2.1 and 8.2.2).
+  /// Whether it may be a field (RFC 9113, section 8.2.1); one that may not is passed over, because
+  /// the reply tells what became of a push.
   private static func isField(
     _ name: UnsafeBufferPointer<UInt8>, _ value: UnsafeBufferPointer<UInt8>
   ) -> Bool {
-    !name.isEmpty && name.allSatisfy { $0 > 0x20 && $0 < 0x7F && !(0x41...0x5A).contains($0) }
+    name.allSatisfy { $0 > 0x20 && $0 < 0x7F }
       && value.allSatisfy { $0 != 0 && $0 != 0x0A && $0 != 0x0D }
-      && !connectionFields.contains { name.elementsEqual($0.utf8) }
+  }
+
+  /// Whether a reply with a field of this name is malformed (sections 8.2.1 and 8.2.2).
+  private static func isOfConnection(_ name: some Collection<UInt8>) -> Bool {
+    name.contains { (0x41...0x5A).contains($0) }
+      || connectionFields.contains { name.elementsEqual($0.utf8) }
   }
 
   private static let connectionFields = [
@@ -145,7 +151,9 @@ final class ReplyDecoder {
         if (8...14).contains(index) {
           guard reply.status == 0 else { return nil }
           reply.status = statuses[index - 8]
-        } else if index < 8 || wanted.contains(where: { $0.index == index }) {
+        } else if index < 8 || reply.status == 0 || index == transferEncoding
+          || wanted.contains(where: { $0.index == index })
+        {
           return nil
         }
       } else if first & 0xE0 == 0x20 {
@@ -154,15 +162,17 @@ final class ReplyDecoder {
         guard let index = reader.integer(prefix: first & 0x40 != 0 ? 6 : 4) else { return nil }
         reply.size += 64
         if index == 0 {
-          guard let name = reader.string(), name.bytes.first != UInt8(ascii: ":") else {
-            return nil
-          }
+          guard let name = reader.string(), let first = name.bytes.first,
+            name.isCoded
+              ? !codedColons.contains(first)
+              : first != UInt8(ascii: ":") && !isOfConnection(name.bytes)
+          else { return nil }
           let isWanted = wanted.contains { header in
             name.isCoded
               ? header.mayHaveCodedLength(name.bytes.count) : header.name.elementsEqual(name.bytes)
           }
           if isWanted { return nil }
-        } else if index <= 14 || index > StaticTable.count
+        } else if index <= 14 || index > StaticTable.count || index == transferEncoding
           || wanted.contains(where: { $0.index == index })
         {
           return nil
@@ -172,6 +182,10 @@ final class ReplyDecoder {
     }
     return reply.status == 0 || reply.size > limit ? nil : reply
   }
+
+  private static let transferEncoding = 57
+  /// The first byte of a name that begins with a colon, in Huffman code: 1011100 and another bit.
+  private static let codedColons: ClosedRange<UInt8> = 0xB8...0xB9
 
   /// The values of `:status` in the static table, from index 8.
   private static let statuses: [UInt16] = [200, 204, 206, 304, 400, 404, 500]

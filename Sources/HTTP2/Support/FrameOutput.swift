@@ -69,7 +69,8 @@ final class FrameOutput {
 
   /// Moves what waits to the front of the buffer, or of a larger one.
   private func makeRoom(_ room: Int) {
-    let needed = max(Self.usualCapacity, waiting + room)
+    var needed = max(Self.usualCapacity, waiting + room)
+    if needed > capacity { needed = max(needed, 2 * capacity) }
     let old = base
     if needed > capacity {
       base = .allocate(byteCount: needed, alignment: 64)
@@ -100,7 +101,7 @@ final class FrameOutput {
   /// Writes what was gathered.
   func flush(to channel: TLSChannel) -> Outcome {
     guard let buffer = base, start < end else { return .drained }
-    let isFull = isFull
+    let wasFull = end >= Self.target
     while start < end {
       let written = channel.write(buffer + start, count: min(end - start, Self.target))
       guard written > 0 else {
@@ -113,7 +114,7 @@ final class FrameOutput {
     start = 0
     end = 0
     isBlocked = false
-    return isFull ? .more : .drained
+    return wasFull ? .more : .drained
   }
 
   /// Takes what was gathered, without writing it.

@@ -58,6 +58,7 @@ final class TLSChannel {
 
   /// Makes this the client's side: the peer's certificate must be for `name`, a host or an address.
   func expect(serverName name: String) -> Bool {
+    belfry_ssl_set_message_callback(ssl, countKeyUpdates, keyUpdates)
     let parameters = SSL_get0_param(ssl)
     if X509_VERIFY_PARAM_set1_ip_asc(parameters, name) == 1 {
       SSL_set_connect_state(ssl)

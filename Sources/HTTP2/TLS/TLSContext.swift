@@ -24,6 +24,7 @@ final class TLSContext: @unchecked Sendable {
     extraAnchorsPEM: [UInt8], certificatePEM: [UInt8]?, keyPEM: [UInt8]?
   ) throws(TLSMaterialError) -> TLSContext {
     let context = try make(TLS_client_method(), readAhead: 128 * 1024)
+    belfry_ssl_ctx_refuse_renegotiation(context.handle)
     SSL_CTX_set_default_verify_paths(context.handle)
     try context.trust(extraAnchorsPEM)
     SSL_CTX_set_verify(context.handle, SSL_VERIFY_PEER, nil)

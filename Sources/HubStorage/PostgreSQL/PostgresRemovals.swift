@@ -352,14 +352,14 @@ struct PostgresRemovals: PostgresSubject {
       if let removed, removed.tagText != nil {
         guard try insertRemoved(removed) else { continue }
       } else {
-        let place = RegistrationContext(
+        let context = RegistrationContext(
           hub: hub, installation: number, at: (removed ?? all[0]).confirmedAt)
         let slot = slots.slot(ofNumber: number)
         let id =
           try removed?.row.number
           ?? slots.number(try shared.numbers.next(.registration, session), slot: slot)
         var changes = RegistrationChanges()
-        changes.new = [.init(number: id, slot: slot, place: place, content: content)]
+        changes.new = [.init(number: id, slot: slot, context: context, content: content)]
         try PostgresDevices(session).apply(changes)
         if removed != nil { try keepVersion(of: id, hub: hub) }
       }
