@@ -1,3 +1,4 @@
+import Cryptography
 import HTTPServer
 import HubTesting
 import Synchronization
@@ -251,6 +252,33 @@ struct ProxyTests {
     }
     let client = try #require(left.withLock { $0 })
     #expect(try await onThread { try client.value.readToEnd() } == "")
+  }
+
+  @Test(
+    "whoever has the key of the authority can pose as push services and this machine only",
+    arguments: [
+      ("localhost", true), ("fcm.googleapis.com", true), ("db5p.notify.windows.com", true),
+      ("example.com", false), ("accounts.google.com", false), ("storage.googleapis.com", false),
+    ])
+  func constraints(name: String, isGood: Bool) async throws {
+    let (authority, _) = try EmulatorAuthority.load(directory: nil)
+    let identity = try authority.issueForLocalhost(moreNames: [name])
+    var configuration = HTTPConfiguration()
+    configuration.tls = TLSIdentity(
+      certificatePEM: identity.certificatePEM, privateKeyPEM: try identity.privateKeyPEM())
+    let server = try HTTPListener(configuration, handler: HTTPRouter())
+    let port = server.port
+    let isTaken = try await onThread {
+      let client = try RawClient(port: port)
+      do {
+        try client.startTLS(as: name, trusting: authority.certificate.pem)
+        return true
+      } catch is RawClient.Failure {
+        return false
+      }
+    }
+    #expect(isTaken == isGood)
+    await server.stop(within: .zero)
   }
 
   @Test("without it no certificate is for a name of the internet")

@@ -16,11 +16,18 @@ package struct CertificateAuthority: Sendable {
   }
 
   /// Creates a new authority: P-256, self-signed, valid for ten years.
-  package init(commonName: String, at now: Date = Date()) throws(CryptographyError) {
+  ///
+  /// - Parameter domains: The only domains, besides this machine's names and addresses, that its
+  ///   certificates are accepted for, each with what is below it (RFC 5280, section 4.2.1.10);
+  ///   `nil` does not limit them.
+  package init(
+    commonName: String, onlyFor domains: [String]? = nil, at now: Date = Date()
+  ) throws(CryptographyError) {
     key = try P256PrivateKey()
-    certificate = try CertificateBuilder(
-      commonName: commonName, notBefore: now - 86_400, notAfter: now + 10 * 365 * 86_400
-    ).signed(subjectKey: key, issuer: nil, issuerKey: key)
+    var builder = CertificateBuilder(
+      commonName: commonName, notBefore: now - 86_400, notAfter: now + 10 * 365 * 86_400)
+    builder.permittedDomains = domains
+    certificate = try builder.signed(subjectKey: key, issuer: nil, issuerKey: key)
   }
 
   /// The properties of a leaf certificate.

@@ -9,6 +9,8 @@ struct CertificateBuilder {
   var notAfter: Date
   /// `nil` makes an authority.
   var leaf: CertificateAuthority.LeafRequest?
+  /// The domains that an authority is limited to; `nil` for no limit.
+  var permittedDomains: [String]?
 
   init(commonName: String, notBefore: Date, notAfter: Date) {
     (self.commonName, self.notBefore, self.notAfter) = (commonName, notBefore, notAfter)
@@ -91,6 +93,9 @@ struct CertificateBuilder {
         (NID_basic_constraints, "critical,CA:TRUE"),
         (NID_key_usage, "critical,keyCertSign,cRLSign"),
       ]
+      if let permittedDomains {
+        extensions.append((NID_name_constraints, try Self.constraints(permittedDomains)))
+      }
     }
     var context = X509V3_CTX()
     X509V3_set_ctx(&context, issuer, certificate, nil, nil, 0)
@@ -126,6 +131,20 @@ struct CertificateBuilder {
         throw .engine("add the certificate extension '\(identifier)'")
       }
     }
+  }
+
+  /// Permits these domains and this machine, in OpenSSL's own notation.
+  private static func constraints(_ domains: [String]) throws(CryptographyError) -> String {
+    for domain in domains {
+      guard !domain.isEmpty, domain.utf8.allSatisfy({ isNameCharacter($0) }) else {
+        throw CryptographyError(.malformed, "'\(domain)' is not a domain.")
+      }
+    }
+    let names = ["localhost"] + domains
+    let networks = ["127.0.0.0/255.0.0.0", "::1/ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"]
+    return
+      (["critical"] + names.map { "permitted;DNS:" + $0 }
+      + networks.map { "permitted;IP:" + $0 }).joined(separator: ",")
   }
 
   /// The names in OpenSSL's own notation; characters that could end a name are excluded.

@@ -44,6 +44,9 @@ struct PublicHost: Sendable {
     }
   }
 
+  /// The domains that the emulator's authority is limited to, so that its key opens nothing else.
+  static let domains = all.map { $0.name.hasPrefix("*.") ? String($0.name.dropFirst(2)) : $0.name }
+
   /// The names for the certificate of a service's stand-in.
   static func names(of service: PushService) -> [String] {
     all.filter { $0.listeners.http2.service == service }.map(\.name)

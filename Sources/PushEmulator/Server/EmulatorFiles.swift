@@ -33,7 +33,7 @@ enum EmulatorAuthority {
   }
 
   private static func make() throws(CryptographyError) -> CertificateAuthority {
-    try CertificateAuthority(commonName: "Belfry emulator")
+    try CertificateAuthority(commonName: "Belfry emulator", onlyFor: PublicHost.domains)
   }
 }
 
