@@ -1,5 +1,5 @@
-// What the device SDK uses of the keychain and of app groups, declared as the iOS SDK declares it, as far as a system without
-// Core Foundation can. Nothing here does anything; see UIKit.swift.
+// What the device SDK uses of the keychain and of app groups, declared as the iOS SDK declares it, as far as a
+// system without Core Foundation can. The keychain works, in memory, so that Tests/Keychain can use it.
 
 import Foundation
 
@@ -13,33 +13,68 @@ public let errSecDuplicateItem: OSStatus = -25299
 public let errSecItemNotFound: OSStatus = -25300
 public let errSecInteractionNotAllowed: OSStatus = -25308
 
-public let kSecClass: CFString = ""
-public let kSecClassGenericPassword: CFString = ""
-public let kSecAttrService: CFString = ""
-public let kSecAttrAccount: CFString = ""
-public let kSecAttrAccessGroup: CFString = ""
-public let kSecAttrAccessible: CFString = ""
-public let kSecAttrAccessibleAfterFirstUnlockThisDeviceOnly: CFString = ""
-public let kSecReturnData: CFString = ""
-public let kSecUseDataProtectionKeychain: CFString = ""
-public let kSecValueData: CFString = ""
+public let kSecClass: CFString = "class"
+public let kSecClassGenericPassword: CFString = "genp"
+public let kSecAttrService: CFString = "svce"
+public let kSecAttrAccount: CFString = "acct"
+public let kSecAttrAccessGroup: CFString = "agrp"
+public let kSecAttrAccessible: CFString = "pdmn"
+public let kSecAttrAccessibleAfterFirstUnlockThisDeviceOnly: CFString = "cku"
+public let kSecReturnData: CFString = "r_Data"
+public let kSecUseDataProtectionKeychain: CFString = "nleg"
+public let kSecValueData: CFString = "v_Data"
+
+/// The items by class, service, account and group. `nonisolated(unsafe)`: its user has one thread.
+public nonisolated(unsafe) var standInItems: [[String]: NSDictionary] = [:]
+/// The answer to every call, in place of the keychain's own.
+public nonisolated(unsafe) var standInStatus: OSStatus?
+
+private func key(_ query: NSDictionary) -> [String] {
+  [kSecClass, kSecAttrService, kSecAttrAccount, kSecAttrAccessGroup].map {
+    query[$0] as? String ?? ""
+  }
+}
 
 // swift-format-ignore: AlwaysUseLowerCamelCase
 public func SecItemCopyMatching(
   _ query: CFDictionary, _ result: UnsafeMutablePointer<CFTypeRef?>?
-) -> OSStatus { errSecItemNotFound }
+) -> OSStatus {
+  if let standInStatus { return standInStatus }
+  guard let item = standInItems[key(query)] else { return errSecItemNotFound }
+  result?.pointee = (item[kSecValueData] as? Data).map { NSData(data: $0) }
+  return errSecSuccess
+}
 // swift-format-ignore: AlwaysUseLowerCamelCase
 public func SecItemAdd(
   _ attributes: CFDictionary, _ result: UnsafeMutablePointer<CFTypeRef?>?
-) -> OSStatus { errSecSuccess }
+) -> OSStatus {
+  if let standInStatus { return standInStatus }
+  guard standInItems[key(attributes)] == nil else { return errSecDuplicateItem }
+  standInItems[key(attributes)] = attributes
+  return errSecSuccess
+}
 // swift-format-ignore: AlwaysUseLowerCamelCase
 public func SecItemUpdate(
   _ query: CFDictionary, _ attributesToUpdate: CFDictionary
-) -> OSStatus { errSecSuccess }
+) -> OSStatus {
+  if let standInStatus { return standInStatus }
+  guard let item = standInItems[key(query)] else { return errSecItemNotFound }
+  let changed = NSMutableDictionary(dictionary: item as? [AnyHashable: Any] ?? [:])
+  changed[kSecValueData] = attributesToUpdate[kSecValueData]
+  standInItems[key(query)] = changed
+  return errSecSuccess
+}
 // swift-format-ignore: AlwaysUseLowerCamelCase
-public func SecItemDelete(_ query: CFDictionary) -> OSStatus { errSecSuccess }
+public func SecItemDelete(_ query: CFDictionary) -> OSStatus {
+  if let standInStatus { return standInStatus }
+  return standInItems.removeValue(forKey: key(query)) == nil ? errSecItemNotFound : errSecSuccess
+}
 
 extension FileManager {
   // Of Foundation, there.
-  public func containerURL(forSecurityApplicationGroupIdentifier group: String) -> URL? { nil }
+  public func containerURL(forSecurityApplicationGroupIdentifier group: String) -> URL? {
+    group.hasPrefix("group.")
+      ? temporaryDirectory.appending(path: "\(group)-\(ProcessInfo.processInfo.processIdentifier)")
+      : nil
+  }
 }
