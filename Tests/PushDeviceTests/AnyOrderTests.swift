@@ -6,11 +6,14 @@ import Testing
 
 @Suite("Any order of events")
 struct AnyOrderTests {
+  /// Three thousand were run when this was written.
+  private let seeds: UInt64 = 150
+
   @Test(
     "at the end the hub holds what the app asked for, with no needless request",
     arguments: [false, true])
   func anyOrder(isBackend: Bool) async throws {
-    for seed in UInt64(1)...150 {
+    for seed in UInt64(1)...seeds {
       var life = DeviceLife(seed: seed, isBackend: isBackend)
       for _ in 1...40 { await life.event() }
       await life.end()
@@ -75,7 +78,7 @@ struct DeviceLife {
   private var tags: Set<NotificationHubs.Tag> = []
   private var user: String?
   private var isEnabled = true
-  /// Crashes and jumps of the clock, each of which can repeat one request.
+  /// Crashes, jumps of the clock and the like, each of which can repeat one request.
   private var repetitions = 0
   private(set) var log: [String] = []
 
@@ -133,7 +136,7 @@ struct DeviceLife {
 
   mutating func event() async {
     let isFault = hasFaults && random.below(3) == 0
-    let kind = isFault ? 9 + random.below(7) : random.below(9)
+    let kind = isFault ? 10 + random.below(7) : random.below(10)
     switch kind {
     case 0:
       token = UInt8(1 + random.below(4))
@@ -168,6 +171,8 @@ struct DeviceLife {
       guard await succeeds(isEnabled ? "on" : "off", { try await $0.setEnabled(isEnabled) })
       else { return }
       self.isEnabled = isEnabled
+      // After a request without an answer the device has to be deleted, wherever it got lost.
+      if !isEnabled, hub.attempts > hub.requests.count { repetitions += 1 }
     case 6, 7:
       let seconds = [0.3, 2, 60, 3_600][random.below(4)]
       note("\(seconds) s")
@@ -175,23 +180,33 @@ struct DeviceLife {
     case 8:
       note("foreground")
       await push.didEnterForeground()
-    case 9: await crash()
-    case 10:
+    case 9:
+      let tag = NotificationHubs.Tag(rawValue: "t\(random.below(4))")
+      let helper = PushInstallation(
+        registrar: process, storage: process, system: system, clock: clock, jitter: { 0.5 })
+      do { try await helper.insert(tag) } catch { return note("extension refused") }
+      note("extension +\(tag)")
+      tags.insert(tag)
+      await helper.settled()
+    case 10: await crash()
+    case 11:
       note("offline")
       hub.answer = .offline
-    case 11:
+    case 12:
       note("lost replies")
       hub.answer = .lostReply
-    case 12:
+    case 13:
       note("busy")
       hub.answer = .failure(RegistrarError(status: 503, "", retryAfter: .seconds(30)))
-    case 13:
+    case 14:
       let seconds = [-7_200.0, 7_200, -1e7, 1e7][random.below(4)]
       note("clock \(seconds)")
       clock.step(by: seconds)
       repetitions += 1
-    case 14:
+    case 15:
       note(storage.error == nil ? "locked" : "unlocked")
+      // A request that could not be noted was not made, and counts as made.
+      repetitions += 1
       storage.error = storage.error == nil ? .locked : nil
       if storage.error == nil { await push.protectedDataDidBecomeAvailable() }
     default:

@@ -55,19 +55,27 @@ struct UserTests {
     #expect(device.registered?.userID == nil)
   }
 
-  @Test("a sign-out before the token is known deletes the device, which then registers anew")
+  @Test("a sign-out waits for the token, and deletes the device if there is none")
   func signOutWithoutToken() async throws {
-    let device = TestDevice()
-    let first = await device.launch()
-    try await first.signIn(as: "anna")
-    await first.settled()
-    let second = device.process()
-    try await second.signOut()
-    await second.settled()
-    #expect(device.hub.installations.isEmpty)
-    await second.didRegister(deviceToken: .token(1))
-    await device.clock.advance(by: .seconds(1))
-    #expect(device.registered?.userID == nil)
+    for hasToken in [true, false] {
+      let device = TestDevice()
+      let first = await device.launch()
+      try await first.signIn(as: "anna")
+      await first.settled()
+      let second = device.process()
+      try await second.signOut()
+      await second.settled()
+      #expect(device.hub.attempts == 2)
+      if hasToken {
+        await second.didRegister(deviceToken: .token(1))
+      } else {
+        await second.didFailToRegister(CocoaError(.featureUnsupported))
+      }
+      await second.settled()
+      #expect(device.hub.attempts == 3)
+      #expect(device.hub.installations.count == (hasToken ? 1 : 0))
+      #expect(device.hub.installations.values.allSatisfy { $0.userID == nil })
+    }
   }
 
   @Test("signing out may delete the device, which registers again without user")

@@ -146,8 +146,13 @@ struct InstallationMachine: Sendable {
       edit { $0.departures = [] }
     }
     if let departure = record.departures.first {
-      if channel == nil || isForSignedInUsersOnly || departure.deletesDevice {
+      if isForSignedInUsersOnly || departure.deletesDevice {
         return delete(departure, of: departure.userID)
+      }
+      if channel == nil {
+        // The token follows in a moment, unless this process is an extension, which leaves the
+        // sign-out to the app. If there is none, the user must leave all the same.
+        return tokenProblem == nil ? .rest : delete(departure, of: departure.userID)
       }
       let departures = record.departures.prefix { !$0.deletesDevice }.count
       return prepare(of: nil, tags: [], departures: departures)

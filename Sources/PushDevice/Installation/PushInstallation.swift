@@ -84,7 +84,7 @@ public actor PushInstallation {
   public func didFailToRegister(_ error: any Error) {
     guard isOpen else { return }
     machine?.didFailToRegister("\(error)")
-    publish()
+    proceed()
   }
 
   /// Called when the device was unlocked for the first time since it started.
