@@ -186,7 +186,8 @@ struct HubAPIInstallationTests {
     let hub = try await TestHub()
     let listener = try HTTPListener(HubAPIConfiguration.listener, handler: hub.api)
     let reply = try await SocketClient(port: listener.port).send(
-      "PUT", Self.path, body: String(repeating: "x", count: HubAPIConfiguration.defaultMaxBodyBytes + 1))
+      "PUT", Self.path,
+      body: String(repeating: "x", count: HubAPIConfiguration.defaultMaxBodyBytes + 1))
     #expect(reply.status == 413)
     #expect(ErrorEnvelope(xml: Data(reply.body.utf8))?.code == 413)
     #expect(reply.headers["trackingid"] != nil)
