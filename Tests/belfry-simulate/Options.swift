@@ -133,7 +133,7 @@ struct Options {
     ]
     let excluded = [
       "--contract": ofMany + ["--plan", "--tell", "--shrink"], "--plan": ofMany + ["--jobs"],
-      "--shrink": ["--tell"], "--tell": ["--first", "--jobs", "--keep"],
+      "--shrink": ["--tell"], "--tell": ["--first", "--jobs"],
     ]
     for word in excluded.keys.sorted() where given.contains(word) {
       if let other = given.first(where: { excluded[word]?.contains($0) ?? false }) {

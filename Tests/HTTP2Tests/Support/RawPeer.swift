@@ -49,6 +49,8 @@ final class RawClient {
     offering name: String?, anchors: [UInt8], atMost version: Int32? = nil
   ) throws -> Int32 {
     let context = try TLSContext.client(extraAnchorsPEM: anchors, certificatePEM: nil, keyPEM: nil)
+    // Our clients refuse to renegotiate, and an attacker does not: SSL_OP_NO_RENEGOTIATION.
+    SSL_CTX_clear_options(context.handle, 1 << 30)
     if let version { belfry_ssl_ctx_set_maximum(context.handle, version) }
     let offer = name.map { [UInt8($0.utf8.count)] + Array($0.utf8) } ?? []
     SSL_CTX_set_alpn_protos(context.handle, offer, UInt32(offer.count))
