@@ -129,7 +129,7 @@ extension ClientSession {
     if slot.pointee.status != 0 {
       // Trailers.
       guard endsStream else { return reset(position, .protocolError) }
-      return complete(position)
+      return finish(position)
     }
     let reply: ReplyDecoder.Reply
     do throws(ReplyDecoder.Failure) {
@@ -150,12 +150,14 @@ extension ClientSession {
       return
     }
     slot.pointee.status = reply.status
+    // A 304 tells the length of what it leaves out.
+    if reply.status != 304 { slot.pointee.contentLeft = reply.contentLength }
     for header in reply.headers {
       header.value.withUnsafeBufferPointer {
         job.pointee.keep($0, ofHeader: header.index, request: Int(slot.pointee.request))
       }
     }
-    if endsStream { complete(position) }
+    if endsStream { finish(position) }
   }
 
   private func handleData(_ frame: FrameReader.Frame) throws(HTTP2ConnectionError) {
@@ -177,6 +179,7 @@ extension ClientSession {
     guard let job = slot.pointee.job else { return }
     guard slot.pointee.status != 0 else { return reset(position, .protocolError) }
     let endsStream = frame.flags & FrameKind.endStream != 0
+    if let left = slot.pointee.contentLeft { slot.pointee.contentLeft = left - bytes.count }
     slot.pointee.received += UInt32(frame.payload.count)
     guard slot.pointee.received <= Self.initialWindow else {
       return reset(position, .flowControlError)
@@ -193,7 +196,15 @@ extension ClientSession {
         return end(position, nil, isTruncated: true)
       }
     }
-    if endsStream { complete(position) }
+    if endsStream { finish(position) }
+  }
+
+  /// Ends a stream at the end of its reply, which has the length that it has told (section 8.1.1).
+  private func finish(_ position: Int) {
+    guard streams.slots[position].contentLeft ?? 0 == 0 else {
+      return reset(position, .protocolError)
+    }
+    complete(position)
   }
 
   /// Fails a stream of whose reply something is wrong.

@@ -106,16 +106,11 @@ extension ClientSession {
     failQueue(.refused)
   }
 
-  /// Ends a stream with its reply. The peer may have answered before the whole body was sent: a
-  /// refusal stands, and the rest is for nobody.
+  /// Ends a stream with its reply. The peer may have answered before the whole body was sent; the
+  /// rest is for nobody (RFC 9113, section 8.1).
   func complete(_ position: Int) {
-    let slot = streams.slots[position]
-    if slot.hasBodyLeft {
-      // Nobody can act on half a request: what says so knows more than we.
-      if (200..<300).contains(slot.status) {
-        return abandon(position, .reset(code: HTTP2ErrorCode.cancel.rawValue))
-      }
-      sendReset(slot.stream, .cancel)
+    if streams.slots[position].hasBodyLeft {
+      sendReset(streams.slots[position].stream, .cancel)
     }
     status.answered &+= 1
     status.isSilent = false

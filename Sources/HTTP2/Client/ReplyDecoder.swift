@@ -51,6 +51,8 @@ final class ReplyDecoder {
     fileprivate(set) var status: UInt16 = 0
     /// Number of bytes of all names and values, or more.
     fileprivate(set) var size = 0
+    /// The length that the body has, if the reply says so.
+    fileprivate(set) var contentLength: Int?
     /// The wanted headers, by their index.
     fileprivate(set) var headers: [(index: Int, value: [UInt8])] = []
   }
@@ -74,6 +76,9 @@ final class ReplyDecoder {
       } else {
         hasFields = true
         if Self.isOfConnection(name) { isMalformed = true }
+        if name.elementsEqual("content-length".utf8) {
+          reply.contentLength = Int(String(decoding: value, as: UTF8.self))
+        }
         if reply.size <= limit, Self.isField(name, value),
           let index = wanted.firstIndex(where: { $0.name.elementsEqual(name) })
         {
@@ -135,8 +140,8 @@ final class ReplyDecoder {
 
   // MARK: Blocks of which only the status matters
 
-  /// A reply that has its status in one byte, as all that are common, and no wanted header; `nil` for
-  /// any other, and for one that is not as it must be. Its other fields are not looked at.
+  /// A success that has its status in one byte, as all that are common, and no wanted header; `nil`
+  /// for any other reply, and for one that is not as it must be. Its other fields are not looked at.
   private static func plainReply(
     _ block: UnsafeBufferPointer<UInt8>, wanted: [WantedHeader], limit: Int
   ) -> Reply? {
@@ -180,7 +185,8 @@ final class ReplyDecoder {
         guard reply.status != 0, reader.string() != nil else { return nil }
       }
     }
-    return reply.status == 0 || reply.size > limit ? nil : reply
+    // The length of an error's body has to be read.
+    return (200..<300).contains(reply.status) && reply.size <= limit ? reply : nil
   }
 
   private static let transferEncoding = 57

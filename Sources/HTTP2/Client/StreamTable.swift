@@ -40,6 +40,8 @@ struct StreamTable {
     var younger: Int32 = -1
     /// Number of bytes of the reply's fields so far.
     var headerBytes = 0
+    /// The rest of a body whose length the reply has told.
+    var contentLeft: Int?
     var status: UInt16 = 0
     /// Whether it stands in the list of bodies that go on.
     var isWaiting = false
