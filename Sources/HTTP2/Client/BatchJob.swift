@@ -17,6 +17,8 @@ struct BatchJob {
   let replies: UnsafeMutablePointer<HTTP2Reply>
   let wanted: [ReplyDecoder.WantedHeader]
   let keepsSuccessBodies: Bool
+  /// Whether the replies have the bodies whose length they tell.
+  let repliesHaveBodies: Bool
   let count: Int
   var headerValues: [HTTP2ByteRange]
   var replyBytes: [UInt8] = []
@@ -50,6 +52,7 @@ struct BatchJob {
     wanted = batch.replyHeaders.map(ReplyDecoder.WantedHeader.init)
     headerValues = Array(repeating: .empty, count: wanted.count * count)
     keepsSuccessBodies = batch.keepsSuccessBodies
+    repliesHaveBodies = !batch.bytes[batch.method.indices].elementsEqual("HEAD".utf8)
     func text(_ range: HTTP2ByteRange) -> [UInt8] { Array(batch.bytes[range.indices]) }
     let pseudo: [FieldEncoder.Field] = [
       (":method", batch.method), (":scheme", batch.scheme), (":authority", batch.authority),

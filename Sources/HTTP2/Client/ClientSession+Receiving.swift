@@ -151,7 +151,9 @@ extension ClientSession {
     }
     slot.pointee.status = reply.status
     // A 304 tells the length of what it leaves out.
-    if reply.status != 304 { slot.pointee.contentLeft = reply.contentLength }
+    if reply.status != 304, job.pointee.repliesHaveBodies {
+      slot.pointee.contentLeft = reply.contentLength
+    }
     for header in reply.headers {
       header.value.withUnsafeBufferPointer {
         job.pointee.keep($0, ofHeader: header.index, request: Int(slot.pointee.request))
