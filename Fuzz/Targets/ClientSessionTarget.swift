@@ -1,7 +1,7 @@
 @testable import HTTP2
 
 extension FuzzTarget {
-  /// What an HTTP/2 server sends inside TLS; the first byte says into how many pieces it is cut, and
+  /// The bytes of an HTTP/2 server inside TLS; the first byte says into how many pieces it is cut, and
   /// how large the bodies are that the client sends.
   static let clientSession = FuzzTarget(name: "http2-client") { bytes in
     let first = Int(bytes.first ?? 0)

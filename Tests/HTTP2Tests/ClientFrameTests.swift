@@ -2,7 +2,7 @@ import Testing
 
 @testable import HTTP2
 
-/// What a server may send to a client, and what becomes of it (RFC 9113). No socket is part of it.
+/// The client's reactions to frames of a server, right and wrong (RFC 9113), without a socket.
 @Suite("Frames of servers")
 struct ClientFrameTests {
   enum Reaction: Sendable {
@@ -286,7 +286,7 @@ struct ClientFrameTests {
     #expect(data == [1: [30, 10, 60], 3: [30, 1, 69]])
   }
 
-  @Test("a server that grants each stream its window alone is told of the request first")
+  @Test("HEADERS are sent to a server that grants windows stream by stream")
   func noStreamWindow() throws {
     let client = try Self.session(makeBatch(1, body: "12345"))
     let first = Self.frames(in: client.exchange(Frame.settings([(4, 0)]).bytes[...]).sent)

@@ -194,7 +194,7 @@ struct BackendAccountTests {
     #expect(device.backend.sessions == ["alice-1"])
   }
 
-  @Test("damaged sign-ins and keys are made anew")
+  @Test("damaged sign-ins and keys are replaced")
   func damaged() async throws {
     let device = SecureDevice()
     let (push, account) = try await device.signedIn()

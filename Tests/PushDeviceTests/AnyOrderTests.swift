@@ -38,7 +38,7 @@ struct AnyOrderTests {
 
 /// A device to which things happen at random, and the app's own record of what it asked for.
 struct DeviceLife {
-  /// What one process shares with the world; nothing once it is killed.
+  /// The part of the world that one process reaches; none once it is killed.
   private struct Process: DeviceStorage, InstallationRegistrar {
     let storage: FakeStorage
     let hub: FakeRegistrar

@@ -22,7 +22,7 @@ import PushDeviceSecure
           registrar: account.registrar, storage: storage, system: UserNotificationSystem(),
           enrich: account.enrichment)
       } else if let connection = settings.connection {
-        // The tutorial's way, for trials: whoever has the app has the key, and chooses its tags.
+        // The tutorial's way, for trials: the key can be extracted, and its holder chooses the tags.
         push = PushInstallation(
           registrar: HubRegistrar(connectionString: connection, hub: settings.hub),
           storage: storage, system: UserNotificationSystem())

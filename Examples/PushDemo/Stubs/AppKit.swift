@@ -1,4 +1,4 @@
-// What the device SDK uses of AppKit, declared as the macOS SDK declares it. Nothing here does anything; see
+// The declarations that the device SDK uses of AppKit, as in the macOS SDK. Nothing here does anything; see
 // UIKit.swift.
 
 @_exported import Foundation

@@ -1,4 +1,4 @@
-// What the device SDK uses of the keychain and of app groups, declared as the iOS SDK declares it, as far as a
+// The declarations that the device SDK uses of the keychain and of app groups, as in the iOS SDK, as far as a
 // system without Core Foundation can. The keychain works, in memory, so that Tests/Keychain can use it.
 
 import Foundation

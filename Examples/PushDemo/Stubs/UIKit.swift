@@ -1,4 +1,4 @@
-// What the device SDK and the example use of UIKit, declared as the iOS SDK declares it, so that their Swift
+// The declarations that the device SDK and the example use of UIKit, as in the iOS SDK, so that their Swift
 // can be type-checked on systems without that SDK. Nothing here does anything.
 
 @_exported import Foundation

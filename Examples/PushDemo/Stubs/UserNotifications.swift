@@ -1,4 +1,4 @@
-// What the device SDK and the example use of UserNotifications, declared as the iOS SDK declares it. Nothing
+// The declarations that the device SDK and the example use of UserNotifications, as in the iOS SDK. Nothing
 // here does anything; see UIKit.swift.
 
 @_exported import Foundation

@@ -8,7 +8,7 @@ public import NotificationHubs
 
 /// The app's wishes for this device at the hub, besides its channel and its user.
 public struct DesiredInstallation: Hashable, Codable, Sendable {
-  /// The tags of the device, whoever uses it.
+  /// The tags of the device, independent of the signed-in user.
   public var tags: Set<Tag>
   /// The templates by name.
   public var templates: [String: PushTemplate]

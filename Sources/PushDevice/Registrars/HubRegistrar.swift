@@ -19,7 +19,7 @@ public struct HubRegistrar: InstallationRegistrar {
     address = "\(endpoint.url)/\(hub)"
   }
 
-  /// Registers with a key. For trials: whoever has the app has the key.
+  /// Registers with a key. For trials: the key can be extracted from the app.
   public init(
     connectionString: ConnectionString, hub: String,
     transport: any HTTPTransport = URLSessionTransport.shared
