@@ -223,6 +223,16 @@ def test_a_device_is_found_its_tags_are_edited_and_it_is_deleted(portal, hub, st
     ).status_code == 404
 
 
+def test_an_outcome_that_is_not_final_is_followed_on_the_page_of_the_device(portal, hub, stack):
+    device = add_phones(hub, stack.emulator, tags=("slow",))[0]
+    # Longer than a page takes to open on a busy machine.
+    with stack.emulator.fault("apns", {"type": "latency", "ms": 6000}):
+        send(hub, "Slowly!", "slow")
+        portal.visit(f"hub/demo/devices/virtual-{device}")
+        portal.reads("Waiting")
+        portal.reads("Delivered")
+
+
 def test_a_notification_is_explained_for_a_device(portal, hub, stack):
     device = add_phones(hub, stack.emulator, tags=("boats",))[0]
     other = send(hub, "Cars!", "cars || boats && !boats")

@@ -6,7 +6,7 @@ import { handleOf, isNever, stateOf } from '../devices.js';
 import { explain, explanationView, pretty, verdictBadge } from '../explanation.js';
 import { platformName } from '../platforms.js';
 import { has, t } from '../text.js';
-import { announce, badge, button, code, confirm, copyButton, data, dialog, el, facts, field, form, heading, input, later, link, moment, nothing, section, short, submitButton, table } from '../view.js';
+import { announce, badge, button, code, confirm, copyButton, data, dialog, el, facts, field, form, heading, input, later, link, moment, nothing, pause, section, short, submitButton, table } from '../view.js';
 
 /** Number of recent notifications examined. */
 const latest = 12;
@@ -128,16 +128,37 @@ async function pushes(page, device) {
     { head: t('device.when'), cell: (item) => moment(item.enqueueTime) },
     { head: t('device.notification'), cell: (item) => link(page.to('notifications', item.notificationId), short(item.notificationId, 20)) },
     { head: t('device.to'), cell: (item) => item.tags ? data(item.tags) : t(`device.kind.${item.kind === 'direct' ? 'direct' : 'broadcast'}`) },
-    { head: t('device.result'), cell: (item) => later(page.signal, async () => {
-      const answer = await told[items.indexOf(item)];
-      const open = button('', () => dialog(t('device.why'), (close) => [explanationView(answer),
-        el('div', { class: 'buttons' }, button(t('view.close'), () => close(null)))]), {
-        class: 'quiet verdict', 'aria-label': `${t('device.why')}: ${answer.text}`,
-      });
-      open.append(verdictBadge(answer.verdict));
-      return open;
-    }, 1) },
+    { head: t('device.result'), cell: (item) => later(page.signal, async () => outcome(page, device, item, await told[items.indexOf(item)]), 1) },
   ], items);
+}
+
+/**
+ * The outcome of a notification, with a button for the reasons; it is asked for again, ever less often, until it
+ * is final.
+ * @param {import('../app.js').Page} page
+ * @param {import('../devices.js').Installation} device
+ * @param {{notificationId: string}} item
+ * @param {any} explanation
+ */
+function outcome(page, device, item, explanation) {
+  let answer = explanation;
+  const open = button('', () => dialog(t('device.why'), (close) => [explanationView(answer),
+    el('div', { class: 'buttons' }, button(t('view.close'), () => close(null)))]), { class: 'quiet verdict' });
+  const draw = () => {
+    open.replaceChildren(verdictBadge(answer.verdict));
+    open.setAttribute('aria-label', `${t('device.why')}: ${answer.text}`);
+  };
+  const follow = async () => {
+    for (let ms = 1000; answer.verdict === 'waiting' || answer.verdict === 'retrying'; ms = Math.min(ms * 2, 30_000)) {
+      await pause(ms, page.signal);
+      answer = await explain(page.hub, item.notificationId, device.installationId, page.signal);
+      draw();
+    }
+  };
+  draw();
+  // The last answer stays when the server cannot be asked.
+  follow().catch(() => {});
+  return open;
 }
 
 /**
