@@ -107,6 +107,20 @@ package struct SQLiteHubStore: HubStore {
     }
   }
 
+  /// As ``read(_:as:_:)``, for a few rows that are found by their key: on this thread, if it can be
+  /// done at once.
+  func readRows<Value: Sendable>(
+    _ call: String = #function,
+    _ body: @escaping @Sendable (ReadSession) throws -> Value
+  ) async throws -> Value {
+    try await intercepted(call) { [engine] in
+      if let value = try engine.rows.read(body) { return value }
+      return try await engine.readers.perform(.asked()) { session in
+        try session.connection.reading { try body(session) }
+      }
+    }
+  }
+
   /// Runs `body` without a transaction: evaluation of an audience begins and ends its own.
   func readFreely<Value: Sendable>(
     _ call: String = #function, as label: JobLabel = .asked(),

@@ -2,7 +2,7 @@ import HubCore
 import NotificationHubs
 import SQLDatabase
 
-/// A reading thread's working state. Only that thread uses it.
+/// The working state of a reading connection. One thread at a time uses it.
 final class ReadSession {
   let connection: any SQLConnection
   let index: AudienceIndex
@@ -14,11 +14,14 @@ final class ReadSession {
   let templates: TemplateTable
   /// See ``deviceKeys()``.
   let keys: DeviceKeys
+  /// The maximum size of a document in bytes that may be decoded here.
+  let mostDocumentBytes: Int
 
   init(
     connection: any SQLConnection, index: AudienceIndex, recentKeys: RecentKeys,
-    sealing: any SecretSealing, options: SQLiteHubStore.Options
+    sealing: any SecretSealing, options: SQLiteHubStore.Options, mostDocumentBytes: Int = .max
   ) {
+    self.mostDocumentBytes = mostDocumentBytes
     stretch = options.stretch
     countedNames = options.countedNames
     keys = DeviceKeys(connection: connection, recent: recentKeys)

@@ -4,7 +4,7 @@ import SQLDatabase
 import Synchronization
 
 /// An open SQLite file: one thread that writes, a few that read, one that waits for the disk, one
-/// that copies the log into the file, and their shared state.
+/// that copies the log into the file, connections for reads of single rows, and their shared state.
 ///
 /// Callers' writes are grouped: all that are waiting when the writing thread is free share one
 /// transaction and one wait for the disk.
@@ -13,6 +13,7 @@ final class StoreEngine: Sendable {
 
   let writer: JobQueue<WriteJob>
   let readers: JobQueue<Job<ReadSession>>
+  let rows: RowReaders
   let documents: DocumentQueue
   private let sync: CommitSync
   private let copier: LogCopier
@@ -30,8 +31,9 @@ final class StoreEngine: Sendable {
   let upgrade: StoreUpgrade?
 
   private init(
-    writer: JobQueue<WriteJob>, readers: JobQueue<Job<ReadSession>>, documents: DocumentQueue,
-    sync: CommitSync, copier: LogCopier, health: StoreHealth, sealing: any SecretSealing,
+    writer: JobQueue<WriteJob>, readers: JobQueue<Job<ReadSession>>, rows: RowReaders,
+    documents: DocumentQueue, sync: CommitSync, copier: LogCopier, health: StoreHealth,
+    sealing: any SecretSealing,
     coding: RegistrationIDCoding, watch: DirectoryWatch, discarded: DiscardedCommits?,
     upgrade: StoreUpgrade?
   ) {
@@ -39,6 +41,7 @@ final class StoreEngine: Sendable {
     self.upgrade = upgrade
     self.writer = writer
     self.readers = readers
+    self.rows = rows
     self.documents = documents
     self.sync = sync
     self.copier = copier
@@ -108,19 +111,29 @@ final class StoreEngine: Sendable {
       reading.lockTimeout = options.lockTimeout
       reading.fileSystem = options.fileSystem
       let readerOptions = reading
+      @Sendable func openReader(
+        _ reading: SQLiteConnection.Options, mostDocumentBytes: Int = .max
+      ) throws -> ReadSession {
+        ReadSession(
+          connection: try SQLiteConnection(path: path, options: reading), index: index,
+          recentKeys: recentKeys, sealing: sealing, options: options,
+          mostDocumentBytes: mostDocumentBytes)
+      }
       for number in 1...max(1, options.readers) {
         try await readers.startThread(
           named: "hub store reader \(number)", batch: 1, isTimed: true,
-          open: {
-            ReadSession(
-              connection: try SQLiteConnection(path: path, options: readerOptions), index: index,
-              recentKeys: recentKeys, sealing: sealing, options: options)
-          },
+          open: { try openReader(readerOptions) },
           work: { jobs, session in for job in jobs { session.perform(job, health: health) } },
           end: { $0.connection.close() })
       }
+      // Callers' own threads wait for no lock.
+      reading.lockTimeout = 0
+      let rows = try RowReaders(count: options.readers, health: health) {
+        try openReader(reading, mostDocumentBytes: RowReaders.mostBytes)
+      }
       return StoreEngine(
-        writer: writer, readers: readers, documents: try await .documents(limits: options.limits),
+        writer: writer, readers: readers, rows: rows,
+        documents: try await .documents(limits: options.limits),
         sync: sync, copier: copier, health: health, sealing: sealing, coding: coding, watch: watch,
         discarded: found.flatMap { DiscardedCommits($0, found: commit) }, upgrade: upgrade)
     } catch {
@@ -245,6 +258,7 @@ final class StoreEngine: Sendable {
   func close() async {
     await documents.close()
     await readers.close()
+    rows.close()
     await copier.close()
     watch.close()
     // The last connection to close copies the log into the file and removes it.

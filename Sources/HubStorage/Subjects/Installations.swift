@@ -6,13 +6,7 @@ import Wire
 
 extension SQLiteHubStore {
   package func installation(_ id: String, hub: Hub.ID) async throws -> Installation? {
-    let hash = PreparedInstallation.hash(id.foldingCapitals)
-    return try await read { session in
-      guard try session.hasHub(hub),
-        let row = try session.deviceKeys().installationRow(id, idHash: hash, hub: hub)
-      else { return nil }
-      return try session.connection.installation(row.number, templates: session.templates)
-    }
+    try await readRows { try $0.installation(id, hub: hub) }
   }
 
   package func putInstallation(
@@ -59,12 +53,29 @@ extension SQLiteHubStore {
   }
 }
 
+extension ReadSession {
+  /// - Throws: ``RowReaders/LargeDocument`` if it may not be decoded here.
+  func installation(_ id: String, hub: Hub.ID) throws -> Installation? {
+    let hash = PreparedInstallation.hash(id.foldingCapitals)
+    guard try hasHub(hub), let row = try deviceKeys().installationRow(id, idHash: hash, hub: hub)
+    else { return nil }
+    return try connection.installation(
+      row.number, templates: templates, mostBytes: mostDocumentBytes)
+  }
+}
+
 extension SQLConnection {
   /// The installation with a number.
-  func installation(_ number: Int64, templates: TemplateTable) throws -> Installation? {
+  /// - Throws: ``RowReaders/LargeDocument`` if its document has more than `mostBytes` bytes.
+  func installation(
+    _ number: Int64, templates: TemplateTable, mostBytes: Int = .max
+  ) throws -> Installation? {
     let row = try statement("SELECT public_id, document FROM installation WHERE id = ?1")
     try row.bind(number, at: 1)
     guard try row.step() else { return nil }
+    if mostBytes < .max, row.withBytes(1, { $0.count }) > mostBytes {
+      throw RowReaders.LargeDocument()
+    }
     return try InstallationDocument.decode(row.bytes(1), id: row.text(0)) {
       try templates.template($0)
     }

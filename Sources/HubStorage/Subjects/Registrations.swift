@@ -50,7 +50,7 @@ extension SQLiteHubStore {
     _ id: String, hub: Hub.ID, asOf: Date
   ) async throws -> StoredRegistration? {
     let coding = coding
-    return try await read { session in
+    return try await readRows { session in
       let reader = RegistrationReader(
         connection: session.connection, templates: session.templates, coding: coding)
       guard try session.hasHub(hub), let found = try reader.registration(id, hub: hub),

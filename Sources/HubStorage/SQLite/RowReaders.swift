@@ -1,0 +1,64 @@
+import HubCore
+import SQLDatabase
+import Synchronization
+
+/// Connections for reads of a few rows that are found by their key, on the caller's thread.
+///
+/// Such a read takes less time than passing it to another thread and back. Nothing is waited for: a
+/// connection that is in use, another process's lock, or the decoding of a large document, by which a
+/// caller could hold up the thread for others.
+final class RowReaders: Sendable {
+  /// Thrown by a read that finds a document of more than ``mostBytes``.
+  struct LargeDocument: Error {}
+
+  /// The maximum size of a document in bytes that is decoded on a caller's thread.
+  static let mostBytes = 16 * 1024
+
+  private let sessions: [Session]
+  private let health: StoreHealth
+
+  private final class Session: Sendable {
+    /// `nil` once closed.
+    let value: Mutex<ReadSession?>
+
+    init(_ session: sending ReadSession) { value = Mutex(session) }
+  }
+
+  init(count: Int, health: StoreHealth, open: () throws -> sending ReadSession) throws {
+    self.health = health
+    var sessions: [Session] = []
+    for _ in 1...max(1, count) { sessions.append(Session(try open())) }
+    self.sessions = sessions
+  }
+
+  /// Runs `body` in a transaction.
+  ///
+  /// - Returns: `nil` if it has to be done on another thread, or the readers are closed.
+  func read<Value: Sendable>(_ body: @Sendable (ReadSession) throws -> Value) throws -> Value? {
+    for session in sessions {
+      let result = session.value.withLockIfAvailable { session -> Result<Value, any Error>? in
+        guard let session else { return nil }
+        return Result { try session.connection.reading { try body(session) } }
+      }
+      switch result {
+      case .success(let value): return value
+      case .failure(is LargeDocument): return nil
+      case .failure(let error as SQLError) where error.kind == .locked: return nil
+      case .failure(let error):
+        health.readFailed(error)
+        throw StoreError.orRefusal(error)
+      case nil, .some(nil): continue
+      }
+    }
+    return nil
+  }
+
+  func close() {
+    for session in sessions {
+      session.value.withLock { session in
+        session?.connection.close()
+        session = nil
+      }
+    }
+  }
+}
