@@ -4,14 +4,14 @@
 ///
 /// Every call throws ``HubFailure`` with the status and text of docs/protocol/rest.md, section 1.6;
 /// a failure of the store becomes 503.
-package struct HubService: Sendable {
+package final class HubService: Sendable {
   package let store: any HubStore
   package let directory: HubDirectory
   package let dispatcher: Dispatcher
   package let clock: HubClock
   package let random: HubRandom
   package let limits: HubLimits
-  package let callsUnderWay = CallsUnderWay()
+  package let callsUnderWay: CallsUnderWay
   let testSends: CallMeter
   /// Limits probes of credentials: each costs the push service a connection, and may count against
   /// the account there.
@@ -21,7 +21,7 @@ package struct HubService: Sendable {
   /// Validates credentials; `nil` accepts every credential.
   package let gateways: (any GatewayDirectory)?
   /// Runs imports and exports; `nil` leaves them for another process.
-  package private(set) var jobs: (any JobScheduler)?
+  package let jobs: (any JobScheduler)?
 
   package init(
     store: any HubStore, directory: HubDirectory, dispatcher: Dispatcher, clock: HubClock,
@@ -34,6 +34,7 @@ package struct HubService: Sendable {
     self.clock = clock
     self.random = random
     self.limits = limits
+    callsUnderWay = CallsUnderWay()
     progressFeeds = ProgressFeeds(clock: clock)
     testSends = CallMeter(
       perMinute: limits.testSendsPerMinute, of: dispatcher.nodes,
@@ -46,10 +47,21 @@ package struct HubService: Sendable {
   }
 
   /// The same service, with a scheduler for its jobs.
-  package func running(jobs: any JobScheduler) -> HubService {
-    var service = self
-    service.jobs = jobs
-    return service
+  package func running(jobs: any JobScheduler) -> HubService { HubService(self, jobs: jobs) }
+
+  private init(_ service: HubService, jobs: any JobScheduler) {
+    store = service.store
+    directory = service.directory
+    dispatcher = service.dispatcher
+    clock = service.clock
+    random = service.random
+    limits = service.limits
+    callsUnderWay = service.callsUnderWay
+    testSends = service.testSends
+    probes = service.probes
+    progressFeeds = service.progressFeeds
+    gateways = service.gateways
+    self.jobs = jobs
   }
 
   /// Maximum number of the store's pages that are read for one page of a list.

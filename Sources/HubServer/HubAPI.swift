@@ -8,7 +8,7 @@ import NotificationHubs
 ///
 /// Checks happen in this order: token (401), path and method (404, 405), right (403), hub (404),
 /// `api-version` (400), and then those of the operation itself.
-package struct HubAPI: HTTPHandler {
+package final class HubAPI: HTTPHandler {
   /// The path that returns 200 without a token while the server is running. No hub name can begin
   /// with `$`.
   package static let healthPath = "/$health"
@@ -20,12 +20,22 @@ package struct HubAPI: HTTPHandler {
   /// The sign-in of operators; `nil` disables cookies.
   let signIn: OperatorSignIn?
   /// The caller whose requests need no token; set only by ``respond(to:as:)``, for one request.
-  private(set) var owner: HubOwner?
+  let owner: HubOwner?
 
-  package init(
+  package convenience init(
     service: HubService, configuration: HubAPIConfiguration = HubAPIConfiguration(),
     observer: HubObserver? = nil, signIn: OperatorSignIn? = nil
   ) {
+    self.init(
+      service: service, configuration: configuration, observer: observer, signIn: signIn,
+      owner: nil)
+  }
+
+  private init(
+    service: HubService, configuration: HubAPIConfiguration, observer: HubObserver?,
+    signIn: OperatorSignIn?, owner: HubOwner?
+  ) {
+    self.owner = owner
     self.signIn = signIn
     self.observer = observer
     self.service = service
@@ -44,8 +54,9 @@ package struct HubAPI: HTTPHandler {
     guard request.body.count <= configuration.maxBodyBytes else {
       return reject(.contentTooLarge, request: request)
     }
-    var api = self
-    api.owner = owner
+    let api = HubAPI(
+      service: service, configuration: configuration, observer: observer, signIn: signIn,
+      owner: owner)
     return await api.answer(to: request)
   }
 

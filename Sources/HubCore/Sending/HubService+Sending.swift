@@ -109,7 +109,8 @@ extension HubService {
   ) async throws -> NotificationRequest {
     try await reading(body) {
       try NotificationRequest(
-        headers: headers, body: body, limits: limits, isDirect: isDirect, isScheduled: isScheduled)
+        headers: headers, body: body, limits: self.limits, isDirect: isDirect,
+        isScheduled: isScheduled)
     }
   }
 
@@ -183,13 +184,13 @@ extension HubService {
       do throws(WireFormatError) {
         batch = try DirectBatch(
           body, contentType: headers[SendHeaderName.contentType] ?? "",
-          maximum: limits.devicesPerBatch)
+          maximum: self.limits.devicesPerBatch)
       } catch {
         throw HubFailure(status: 400, message: error.message)
       }
       let request = try NotificationRequest(
         headers: headers.with(contentType: batch.contentType), body: batch.notification,
-        limits: limits, isDirect: true)
+        limits: self.limits, isDirect: true)
       return (request, try DirectTarget.targets(for: batch.devices, try request.directPlatform))
     }
     let submission = direct(request, to: targets, hub: hub)
