@@ -9,6 +9,11 @@ package struct HTTPTarget: Sendable, CustomStringConvertible, ExpressibleByStrin
   private let received: [UInt8]
   private let pathStart: Int
   private let pathEnd: Int
+  /// The segments, which several readers of a request want; `nil` if there are many, since a
+  /// request may hold them for long.
+  private let segments: [HTTPPathSegment]?
+
+  private static let fewSegments = 8
 
   package init(_ target: String) { self.init(bytes: Array(target.utf8)) }
 
@@ -18,6 +23,9 @@ package struct HTTPTarget: Sendable, CustomStringConvertible, ExpressibleByStrin
     received = bytes
     pathStart = Self.pathStart(bytes)
     pathEnd = bytes[pathStart...].firstIndex(of: ASCII.questionMark) ?? bytes.count
+    let path = bytes[pathStart..<pathEnd]
+    segments =
+      path.count { $0 == ASCII.slash } <= Self.fewSegments ? Self.segments(of: path) : nil
   }
 
   /// Path and query as received.
@@ -35,8 +43,10 @@ package struct HTTPTarget: Sendable, CustomStringConvertible, ExpressibleByStrin
   }
 
   /// The path's segments. A trailing slash adds no segment, so `/` and the empty path have none.
-  package var pathSegments: [HTTPPathSegment] {
-    var path = rawPath
+  package var pathSegments: [HTTPPathSegment] { segments ?? Self.segments(of: rawPath) }
+
+  private static func segments(of path: ArraySlice<UInt8>) -> [HTTPPathSegment] {
+    var path = path
     if path.first == ASCII.slash { path = path.dropFirst() }
     if path.last == ASCII.slash { path = path.dropLast() }
     guard !path.isEmpty else { return [] }

@@ -35,8 +35,9 @@ package struct SignInPages: HTTPHandler {
   }
 
   package func respond(to request: HTTPRequest) async -> HTTPResponse {
-    let names = request.target.pathSegments.map { $0.decoded ?? "" }
-    guard names.first == "$portal" else { return await next.respond(to: request) }
+    let segments = request.target.pathSegments
+    guard segments.first?.decoded == "$portal" else { return await next.respond(to: request) }
+    let names = segments.map { $0.decoded ?? "" }
     switch (names.dropFirst().first, names.dropFirst(2)) {
     case ("session", _): break
     case ("oidc", ["start"]) where request.method == .get:
