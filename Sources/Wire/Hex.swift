@@ -56,32 +56,45 @@ package enum Hex {
     return out
   }
 
-  /// Appends the lowest `digits` lower-case digits of a number.
-  @inlinable package static func append(_ number: UInt64, digits: Int, to out: inout [UInt8]) {
-    for position in (0..<digits).reversed() {
-      out.append(digit(UInt8(truncatingIfNeeded: number >> UInt64(4 * position))))
-    }
+  /// The 16 lower-case digits of a number.
+  @inlinable package static func digits(_ number: UInt64) -> SIMD16<UInt8> {
+    let bytes = unsafeBitCast(number.bigEndian, to: SIMD8<UInt8>.self)
+    var digits = SIMD16<UInt8>()
+    digits.evenHalf = bytes &>> 4
+    digits.oddHalf = bytes & 15
+    let isLetter = digits .> 9
+    return digits &+ SIMD16(repeating: 0x30).replacing(with: 0x61 - 10, where: isLetter)
   }
 }
 
 /// The canonical form of a UUID: 8-4-4-4-12 lower-case digits.
 package enum UUIDText {
+  private static let count = 36
+  private static let hyphen = UInt8(ascii: "-")
+
   package static func append(high: UInt64, low: UInt64, to out: inout [UInt8]) {
-    Hex.append(high >> 32, digits: 8, to: &out)
-    out.append(UInt8(ascii: "-"))
-    Hex.append(high >> 16, digits: 4, to: &out)
-    out.append(UInt8(ascii: "-"))
-    Hex.append(high, digits: 4, to: &out)
-    out.append(UInt8(ascii: "-"))
-    Hex.append(low >> 48, digits: 4, to: &out)
-    out.append(UInt8(ascii: "-"))
-    Hex.append(low, digits: 12, to: &out)
+    withUnsafeTemporaryAllocation(of: UInt8.self, capacity: count) { text in
+      write(high: high, low: low, to: text)
+      out.append(contentsOf: text)
+    }
   }
 
   package static func text(high: UInt64, low: UInt64) -> String {
-    var out: [UInt8] = []
-    out.reserveCapacity(36)
-    append(high: high, low: low, to: &out)
-    return String(decoding: out, as: UTF8.self)
+    String(unsafeUninitializedCapacity: count) { text in
+      write(high: high, low: low, to: text)
+      return count
+    }
+  }
+
+  private static func write(
+    high: UInt64, low: UInt64, to text: UnsafeMutableBufferPointer<UInt8>
+  ) {
+    let (high, low) = (Hex.digits(high), Hex.digits(low))
+    for position in 0..<16 {
+      // Hyphens follow 8, 12, 16 and 20 of the 32 digits.
+      text[position + (position >= 8 ? 1 : 0) + (position >= 12 ? 1 : 0)] = high[position]
+      text[position + 19 + (position >= 4 ? 1 : 0)] = low[position]
+    }
+    (text[8], text[13], text[18], text[23]) = (hyphen, hyphen, hyphen, hyphen)
   }
 }

@@ -67,8 +67,15 @@ package struct HTTPHeaders: Sendable {
   }
 
   private mutating func append(_ text: String.UTF8View) {
-    for byte in text { storage.append(byte == 0 || byte == 10 || byte == 13 ? 32 : byte) }
+    let start = storage.count
+    storage.append(contentsOf: text)
     storage.append(0)
+    storage.withUnsafeMutableBufferPointer { bytes in
+      for index in start..<(bytes.count - 1) {
+        let byte = bytes[index]
+        if byte == 0 || byte == 10 || byte == 13 { bytes[index] = 32 }
+      }
+    }
   }
 
   /// Appends a field whose bytes were validated by a C library, without the blanks around the value
