@@ -2,14 +2,15 @@
 
 Each peer pushes over one TLS connection, with 1000 streams where it can, to the sink of
 belfry-bench, in its own process; user and system time of that process are counted. The rounds go
-through all peers in turn, so that a machine that slows down slows them all, and the least of the
-rounds is taken.
+through all peers in turn, so that a machine that slows down slows them all; the least and the
+median of the rounds are printed.
 """
 
 import argparse
 import json
 import pathlib
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -137,22 +138,24 @@ def main():
                 peers[name] = prepare(work)
             except Unavailable as reason:
                 missing[name] = str(reason)
-        least = {}
+        runs = {}
         for number in range(arguments.rounds):
             print(f"peers: round {number + 1} of {arguments.rounds}", file=sys.stderr)
             value, _ = belfry(arguments.count)
-            least["Belfry"] = min(least.get("Belfry", (value,)), (value,))
+            runs.setdefault("Belfry", []).append((value,))
             for name, command in peers.items():
                 count = arguments.count // COUNTS.get(name, 1)
                 cpu, seconds, server = measure(command, count)
                 figures = (cpu / count * 1e6, count / seconds, server / count * 1e6)
-                least[name] = min(least.get(name, figures), figures)
+                runs.setdefault(name, []).append(figures)
+    least = {name: min(figures) for name, figures in runs.items()}
     own = least["Belfry"][0]
-    rows = [("client", "µs CPU per push", "to Belfry", "pushes/s", "sink, µs CPU")]
+    rows = [("client", "µs CPU per push, least / median", "to Belfry", "pushes/s", "sink, µs CPU")]
     for name, figures in sorted(least.items(), key=lambda entry: entry[1][0]):
         rest = (f"{figures[1]:.0f}", f"{figures[2]:.1f}") if len(figures) > 1 else ("", "")
         ratio = f"{figures[0] / own:.2f}×" if name != "Belfry" else "1"
-        rows.append((name, f"{figures[0]:.2f}", ratio, *rest))
+        median = statistics.median(run[0] for run in runs[name])
+        rows.append((name, f"{figures[0]:.2f} / {median:.2f}", ratio, *rest))
     if arguments.json:
         print(json.dumps({"rows": {n: f[0] for n, f in least.items()}, "missing": missing}))
         return
@@ -164,7 +167,7 @@ def main():
         print(f"not measured: {name}: {reason}")
 
 
-parser = argparse.ArgumentParser(prog="script/bench-peers", description=__doc__)
+parser = argparse.ArgumentParser(prog="script/bench-peers pushes", description=__doc__)
 parser.add_argument("--bench", required=True, help=argparse.SUPPRESS)
 parser.add_argument("--rounds", type=int, default=5, help="rounds through all peers (5)")
 parser.add_argument("--count", type=int, default=200_000, help="pushes a run (200000)")
