@@ -1,8 +1,9 @@
 """Does what the pages of docs/ tell: every ```sh block of a page, in order, in one shell that ends at the first failure.
 
-A block with "in a terminal of its own" is started beside the others, and the next one waits until it serves or, for a
-phone, until it has registered. Each page has an empty directory and, on Linux, a network of its own, so that the ports
-that a page names are free.
+Each page is followed in bash and in zsh, which read what they run as if it were pasted at their prompt: the shell of a
+Mac takes no remark behind a command there. A block after a paragraph with "a terminal of its own" is started beside the
+others, and the next one waits until it serves or, for a phone, until it has registered. Each page has an empty directory
+and, on Linux, a network of its own, so that the ports that a page names are free.
 
 A page for machines of its own (Packaging/check/first-day) is not run here: with --machine N what it says under the Nth
 heading "On the … machine" is printed as a script that says each command before its answer, as a terminal shows it.
@@ -26,20 +27,24 @@ PAGES = [
     "docs/guides/device-android.md", "docs/guides/device-browser.md",
 ]
 BLOCK = re.compile(r"(?ms)^( *)```sh\n(.*?)^ *```$")
-BESIDE = "in a terminal of its own"
+BESIDE = "a terminal of its own"
+# What reads a script as a person's prompt does. Plain bash takes remarks at its prompt, too, and -i would only add noise.
+SHELLS = {"bash": ["bash", "-s"], "zsh": ["zsh", "-f", "-i", "+m", "+Z", "-o", "no_prompt_sp", "-s"]}
 MACHINE = re.compile(r"(?m)^## On the \w+ machine$")
 # One command of a block: with the lines that it goes on over, and its document.
 COMMAND = re.compile(r"(?m)^(?:.*\\\n)*.*<<'(\w+)'.*\n(?:.*\n)*?\1\n|^(?:.*\\\n)*.*\n")
 
 # Seconds for a page.
 LIMIT = 180
+# Exit code of a shell that has run the whole page: a command that reads the rest of it as its input must not pass.
+DONE = 42
 
 PROLOGUE = r"""
 set -euo pipefail
 if [ -n "${PAGES_NETWORK:-}" ]; then ip link set lo up; fi
 started=()
 trap 'kill "${started[@]}" 2>/dev/null || true; wait' EXIT
-waits() (  # NAME FILE COMMAND...: until the command succeeds
+waits() (
   set +x
   name=$1 log=$2; shift 2
   for _ in $(seq 1200); do
@@ -53,7 +58,7 @@ waits() (  # NAME FILE COMMAND...: until the command succeeds
 
 
 def beside(number, block):
-    """Starts what is to run in a terminal of its own."""
+    """Starts what is to run in a terminal of its own. `waits` asks COMMAND until it succeeds: NAME FILE COMMAND..."""
     command = re.sub(r"\s+#.*", "", block.strip())
     if "\n" in command:
         sys.exit(f"pages: what runs in a terminal of its own has to stand alone in its block:\n{block}")
@@ -67,33 +72,40 @@ def beside(number, block):
     else:
         port = re.search(r"--port (\d+)", command)
         wait = f"curl -fsS http://127.0.0.1:{port[1] if port else 8080}/health/ready"
-    return f"{command} >{log} 2>&1 &\nstarted+=($!)\nwaits {shlex.quote(command)} {log} {wait}\n"
+    return f"{command} >{log} 2>&1 &\nstarted+=($! )\nwaits {shlex.quote(command)} {log} {wait}\n"
+
+
+def blocks(text):
+    """The blocks of a page, each with whether it is for a terminal of its own, as the paragraph before it says."""
+    for match in BLOCK.finditer(text):
+        before = text[:match.start()].rstrip("\n").rpartition("\n\n")[2]
+        yield match[2], BESIDE in " ".join(before.split()) or BESIDE in match[2]
 
 
 def script(page):
     text = PROLOGUE + "set -x\n"
-    blocks = [match[2] for match in BLOCK.finditer((ROOT / page).read_text())]
-    if not blocks:
+    found = list(blocks((ROOT / page).read_text()))
+    if not found:
         sys.exit(f"pages: {page} has nothing to run")
-    for number, block in enumerate(blocks):
-        text += beside(number, block) if BESIDE in block else block
-    return text, len(blocks)
+    for number, (block, apart) in enumerate(found):
+        text += beside(number, block) if apart else block
+    return text, len(found)
 
 
 def transcript(page, machine):
     """The script of one machine. What a terminal of its own has shown stands at the end."""
     text, ends = PROLOGUE, ""
-    for number, match in enumerate(BLOCK.finditer(MACHINE.split((ROOT / page).read_text())[machine])):
-        for command in COMMAND.finditer(match[2]):
+    for number, (block, apart) in enumerate(blocks(MACHINE.split((ROOT / page).read_text())[machine])):
+        for command in COMMAND.finditer(block):
             text += f"printf '$ %s\\n' {shlex.quote(command[0].rstrip())}\n"
-            text += beside(number, command[0]) if BESIDE in command[0] else command[0]
-            if BESIDE in command[0]:
+            text += beside(number, command[0]) if apart else command[0]
+            if apart:
                 name = " ".join(command[0].split()[:2])
                 ends += f"printf '\\n(the terminal of %s)\\n' {shlex.quote(name)}\ncat terminal-{number}\n"
     return text + ends
 
 
-def run(page, belfry):
+def run(page, belfry, shell):
     text, count = script(page)
     with tempfile.TemporaryDirectory(prefix="belfry-pages-") as folder:
         programs = pathlib.Path(folder, "bin")
@@ -104,16 +116,17 @@ def run(page, belfry):
         environment = {name: value for name, value in os.environ.items() if not name.startswith("BELFRY_")}
         environment |= {
             "BELFRY_HOME": f"{folder}/home", "PATH": f"{programs}:{environment['PATH']}",
-            "EXAMPLES": str(ROOT / "Examples"),
+            "EXAMPLES": str(ROOT / "Examples"), "PS1": "", "PS2": "",
         }
-        words = ["bash", "-c", text]
+        words = SHELLS[shell]
         if sys.platform == "linux":
             words = ["unshare", "--net", *([] if os.geteuid() == 0 else ["--map-root-user"]), *words]
             environment["PAGES_NETWORK"] = "own"
-        log = pathlib.Path(folder, "log")
-        with open(log, "wb") as output:
+        log, pasted = pathlib.Path(folder, "log"), pathlib.Path(folder, "pasted")
+        pasted.write_text(f"{text}exit {DONE}\n")
+        with open(log, "wb") as output, open(pasted, "rb") as standard_input:
             child = subprocess.Popen(
-                words, cwd=place, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                words, cwd=place, env=environment, stdin=standard_input, stdout=output, stderr=output,
                 start_new_session=True)
             try:
                 code = child.wait(LIMIT)
@@ -121,16 +134,17 @@ def run(page, belfry):
                 code = f"not ended within {LIMIT} s"
                 os.killpg(child.pid, signal.SIGKILL)
                 child.wait()
-        if code:
-            print(f"pages: {page}: FAILED ({code})\n{log.read_text(errors='replace')}", file=sys.stderr)
+        if code != DONE:
+            print(f"pages: {page}: FAILED in {shell} ({code})\n{log.read_text(errors='replace')}", file=sys.stderr)
             return False
-    print(f"pages: {page}: {count} blocks, as they stand there", flush=True)
+    print(f"pages: {page}: {count} blocks in {shell}, as they stand there", flush=True)
     return True
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--belfry")
+    parser.add_argument("--shell", choices=SHELLS, help="only in this one")
     parser.add_argument("--machine", type=int, help="print the script of this machine of the one page")
     parser.add_argument("pages", nargs="*", help="only these")
     words = parser.parse_args()
@@ -143,7 +157,10 @@ def main():
             print("pages: NOT RUN: a network of its own cannot be had (unshare --net, ip)", file=sys.stderr)
             sys.exit(75)
     belfry = pathlib.Path(words.belfry).resolve()
-    results = [run(page, belfry) for page in words.pages or PAGES]
+    shells = [words.shell] if words.shell else [shell for shell in SHELLS if shutil.which(shell)]
+    for missing in SHELLS.keys() - (words.shell and SHELLS or shells):
+        print(f"pages: NOT RUN in {missing}, which is not on this machine", file=sys.stderr)
+    results = [run(page, belfry, shell) for page in words.pages or PAGES for shell in shells]
     sys.exit(0 if all(results) else 1)
 
 
