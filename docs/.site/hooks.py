@@ -19,6 +19,8 @@ from mkdocs.structure.nav import Link
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LINK = re.compile(r"(\]\()([^)\s#:]+)(#[^)\s]*)?(\))")
+# The file of a picture in HTML, of which mkdocs checks nothing.
+PICTURE = re.compile(r'(?m)^( *<(?:source|img) [^>]*?\b(?:src|srcset)=")([^":]+)()(")')
 
 # Of the libraries that have documentation of their own, the page it begins with.
 LIBRARIES = {
@@ -45,7 +47,7 @@ def on_files(files, config):
     while waiting:
         place = waiting.pop()
         text = (ROOT / origins[place]).read_text()
-        for _, target, _, _ in LINK.findall(text):
+        for _, target, _, _ in LINK.findall(text) + PICTURE.findall(text):
             origin = posixpath.normpath(posixpath.join(posixpath.dirname(origins[place]), target))
             copy = f"repository/{origin}"
             if origin.startswith("docs/") or copy in origins or not (ROOT / origin).is_file():
@@ -78,7 +80,10 @@ def on_page_markdown(markdown, page, config, files):
         relative = posixpath.relpath(wanted, posixpath.dirname(place) or ".")
         return f"{match[1]}{relative}{match[3] or ''}{match[4]}"
 
-    markdown = LINK.sub(moved, markdown)
+    for _, target, _, _ in PICTURE.findall(markdown):
+        if not (ROOT / posixpath.join(posixpath.dirname(origin), target)).is_file():
+            raise SystemExit(f"docs: {origin} shows {target}, which is not there")
+    markdown = PICTURE.sub(moved, LINK.sub(moved, markdown))
     if place == "README.md" and LIBRARIES:
         links = ", ".join(f'<a href="{page}">{name}</a>' for name, page in LIBRARIES.items())
         row = "| find a command"
