@@ -27,9 +27,14 @@ struct DocumentationTests {
       Article(
         url: root.appending(path: "docs/device.md"), samples: "Tests/PushDeviceTests/Samples")
     ]
+    + ["swift-server", "swift-app"].map {
+      Article(
+        url: root.appending(path: "docs/guides/\($0).md"),
+        samples: "Tests/NotificationHubsTests/Samples")
+    }
 
   @Test("there are articles")
-  func present() { #expect(Self.articles.count >= 11) }
+  func present() { #expect(Self.articles.count >= 13) }
 
   @Test("every sample of an article is compiled, word for word", arguments: articles)
   func samples(_ article: Article) throws {
