@@ -3,7 +3,7 @@
 # script/package writes address and checksum into this.
 class Belfry < Formula
   desc "Self-hosted push notification hub, wire-compatible with Azure Notification Hubs"
-  homepage "@URL@"
+  homepage "@HOMEPAGE@"
   url "@URL@"
   version "@VERSION@"
   sha256 "@SHA256@"
