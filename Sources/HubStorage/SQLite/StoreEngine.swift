@@ -126,9 +126,9 @@ final class StoreEngine: Sendable {
           work: { jobs, session in for job in jobs { session.perform(job, health: health) } },
           end: { $0.connection.close() })
       }
-      // Callers' own threads wait for no lock.
+      // Callers' own threads wait for no lock, and a disk that hangs holds up few of them.
       reading.lockTimeout = 0
-      let rows = try RowReaders(count: options.readers, health: health) {
+      let rows = try RowReaders(count: max(1, options.readers / 2), health: health) {
         try openReader(reading, mostDocumentBytes: RowReaders.mostBytes)
       }
       return StoreEngine(
