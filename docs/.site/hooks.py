@@ -100,8 +100,8 @@ def belfry(*words):
 
 
 def command_line():
-    """Every command's help, in the order of `belfry --help`."""
-    overview = belfry("--help")
+    """Every command's help, in the order of `belfry help all`."""
+    overview = belfry("help", "all")
     page = ["# Command line", "", "Made of the `--help` of this version.", "", f"```text\n{overview.rstrip()}\n```", ""]
     commands = []
     for match in re.finditer(r"(?m)^  (?:belfry )?([a-z]+(?: [a-z-]+)*)  +\S", overview):

@@ -70,10 +70,14 @@ struct CommandHelp: Sendable {
     return lines
   }
 
-  /// Two columns, the right one wrapped at 100 characters.
+  /// Two columns.
   ///
-  /// - Parameter width: The width of the left column; `nil` for the width it needs, up to 30.
-  static func columns(_ rows: [(String, String)], width: Int? = nil) -> [String] {
+  /// - Parameters:
+  ///   - width: The width of the left column; `nil` for the width it needs, up to 30.
+  ///   - lineWidth: The width at which the right column is wrapped.
+  static func columns(
+    _ rows: [(String, String)], width: Int? = nil, lineWidth: Int = 100
+  ) -> [String] {
     let width = width ?? min(30, rows.map(\.0.count).max() ?? 0)
     return rows.flatMap { left, right in
       var lines: [String] = []
@@ -84,7 +88,7 @@ struct CommandHelp: Sendable {
       }
       var isEmpty = true
       for word in right.split(separator: " ") {
-        if !isEmpty && line.count + 1 + word.count > 100 {
+        if !isEmpty && line.count + 1 + word.count > lineWidth {
           lines.append(line)
           line = String(repeating: " ", count: width + 4)
           isEmpty = true

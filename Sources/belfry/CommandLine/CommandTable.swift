@@ -2,10 +2,10 @@
 enum CommandTable {
   static let groups: [(title: String, commands: [any Subcommand.Type])] = [
     (
-      "Try it, and develop",
+      "Development",
       [
-        DemoCommand.self, UpCommand.self, EmulatorCommand.self, EmulatorWaitCommand.self,
-        PhoneCommand.self,
+        DemoCommand.self, UpCommand.self, OpenCommand.self, StatusCommand.self,
+        PhoneCommand.self, EmulatorCommand.self, EmulatorWaitCommand.self,
       ]
     ),
     (
@@ -21,11 +21,11 @@ enum CommandTable {
       ]
     ),
     (
-      "Hubs, keys and credentials",
+      "Hubs and keys",
       [
         HubCreateCommand.self, HubListCommand.self, HubShowCommand.self, HubUpdateCommand.self,
         HubDeleteCommand.self, HubRestoreDevicesCommand.self, ActivityCommand.self,
-        OperatorAddCommand.self, OperatorListCommand.self, OperatorRemoveCommand.self,
+        OperatorAddCommand.self, OperatorListCommand.self, OperatorDeleteCommand.self,
         PolicyCreateCommand.self,
         PolicyListCommand.self, PolicyShowCommand.self, PolicyRotateCommand.self,
         PolicyDeleteCommand.self, CredentialSetCommand.self, CredentialListCommand.self,
@@ -35,9 +35,9 @@ enum CommandTable {
     (
       "Devices",
       [
-        InstallationPutCommand.self, InstallationGetCommand.self, InstallationPatchCommand.self,
-        InstallationDeleteCommand.self, InstallationListCommand.self, RegistrationPutCommand.self,
-        RegistrationGetCommand.self, RegistrationDeleteCommand.self, RegistrationListCommand.self,
+        InstallationSetCommand.self, InstallationShowCommand.self, InstallationUpdateCommand.self,
+        InstallationDeleteCommand.self, InstallationListCommand.self, RegistrationSetCommand.self,
+        RegistrationShowCommand.self, RegistrationDeleteCommand.self, RegistrationListCommand.self,
         DeviceSearchCommand.self, AudienceCountCommand.self, UserEraseCommand.self,
         ExportCommand.self, ImportCommand.self,
       ]
@@ -69,12 +69,35 @@ enum CommandTable {
     ("71", "the system allows the process too few resources, such as open files"),
   ]
 
-  /// The overview that `belfry --help` prints.
+  private static let head = [
+    "Belfry: a push notification hub, wire-compatible with Azure Notification Hubs.", "",
+    "USAGE  belfry COMMAND [options]", "",
+  ]
+
+  /// The overview that `belfry --help` prints: a screen of 80 columns and 24 lines.
   static var overview: String {
-    var lines = [
-      "Belfry: a push notification hub that speaks the protocol of Azure Notification Hubs.", "",
-      "USAGE  belfry COMMAND [options]",
+    let first: [any Subcommand.Type] = [
+      DemoCommand.self, UpCommand.self, PhoneCommand.self, OpenCommand.self, StatusCommand.self,
+      SendCommand.self, ServeCommand.self,
     ]
+    var lines = head
+    lines += CommandHelp.columns(first.map { ($0.about.words[0], $0.about.summary) })
+    lines += ["", "ALL COMMANDS; `belfry help all` says what each does"]
+    for group in groups {
+      var names: [String] = []
+      for word in group.commands.map({ $0.about.words[0] }) where !names.contains(word) {
+        names.append(word)
+      }
+      lines += CommandHelp.columns(
+        [(group.title, names.joined(separator: ", "))], width: 14, lineWidth: 78)
+    }
+    lines += ["", "`belfry COMMAND --help` explains a command."]
+    return lines.joined(separator: "\n")
+  }
+
+  /// Every command, the selection of the hub and the exit codes, as `belfry help all` prints them.
+  static var everything: String {
+    var lines = Array(head.dropLast())
     for group in groups {
       lines += ["", group.title.uppercased()]
       lines += CommandHelp.columns(
@@ -91,6 +114,12 @@ enum CommandTable {
     return lines.joined(separator: "\n")
   }
 
+  /// Verbs of the REST API and of other tools, each with ours.
+  private static let otherVerbs = [
+    "put": "set", "get": "show", "patch": "update", "remove": "delete", "rm": "delete",
+    "ls": "list",
+  ]
+
   /// Finds the command that the first words name, and the words after it.
   /// - Throws: ``UsageError`` if there is none.
   static func find(_ words: [String]) throws -> (command: any Subcommand.Type, rest: [String]) {
@@ -98,6 +127,11 @@ enum CommandTable {
     let named = all.filter { words.starts(with: $0.about.words) }
     if let command = named.max(by: { $0.about.words.count < $1.about.words.count }) {
       return (command, Array(words.dropFirst(command.about.words.count)))
+    }
+    if words.count > 1, let verb = otherVerbs[words[1]],
+      let found = try? find([words[0], verb] + words.dropFirst(2))
+    {
+      return found
     }
     let first = words.first ?? ""
     let family = list(startingWith: [first])

@@ -127,6 +127,10 @@ enum BelfryCommandLine {
         context.print(CommandTable.overview)
         return words.isEmpty ? .usage : .done
       }
+      if words == ["help", "all"] {
+        context.print(CommandTable.everything)
+        return .done
+      }
       let asked = words == ["--version"] ? ["version"] : words
       if words[0] == "help" || isFamilyHelp(asked) {
         context.print(try page(for: asked.filter { !["help", "--help", "-h"].contains($0) }))

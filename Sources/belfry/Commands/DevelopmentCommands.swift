@@ -61,7 +61,7 @@ struct ProxyFlags: ParameterGroup {
 
 struct DemoCommand: Subcommand {
   static let about = CommandHelp(
-    "demo", "run the tutorial on this machine: hub, push services and a virtual phone",
+    "demo", "run the tutorial on this machine, with a virtual phone",
     discussion: """
       Runs the Azure Notification Hubs tutorial step by step, and shows for each step the curl
       command that does the same. It then stays up until Ctrl-C so that you can try them. Nothing is
@@ -193,7 +193,7 @@ struct UpCommand: Subcommand {
     let note = RunningUp(
       data: addresses.data, hub: addresses.hub.url, hubName: addresses.hub.name,
       control: addresses.emulator.control,
-      backend: addresses.backend.url
+      backend: addresses.backend.url, portal: addresses.portal
     ).publish(context.environment)
     let keepsData = data != nil || options.database != nil
     try CommandResult(addresses, Self.lines(addresses, keepsData: keepsData))

@@ -5,7 +5,7 @@ import NotificationHubs
 /// The selection of the hub for a command. All commands follow one rule, ``rule``, which is
 /// implemented here.
 struct HubTarget: Sendable {
-  /// The rule as printed by `belfry --help`.
+  /// The rule as printed by `belfry help all`.
   static let rule = """
     The first of these that is given selects it:
       1. --connection STRING, --data DIR or --config FILE
@@ -20,7 +20,7 @@ struct HubTarget: Sendable {
     """
 
   /// For the pages of single commands.
-  static let note = "`belfry --help` explains how the hub is selected."
+  static let note = "`belfry help all` explains how the hub is selected."
 
   enum Location: Sendable {
     /// A hub over HTTP, on any machine.

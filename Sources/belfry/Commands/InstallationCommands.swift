@@ -2,13 +2,13 @@ import Foundation
 import HubCore
 import NotificationHubs
 
-struct InstallationPutCommand: ResultCommand {
+struct InstallationSetCommand: ResultCommand {
   static let about = CommandHelp(
-    "installation put", "create or replace an installation",
+    "installation set", "create or replace an installation",
     examples: [
-      "belfry installation put --handle 62BC… --tags 12345 \\",
+      "belfry installation set --handle 62BC… --tags 12345 \\",
       "    --template 'main={\"aps\":{\"alert\":\"$(message)\"}}'",
-      "belfry installation put phone.json",
+      "belfry installation set phone.json",
     ])
 
   @Argument("FILE", "the installation as JSON: a file, - for standard input, or the text")
@@ -62,10 +62,10 @@ extension [(name: String, value: String)] {
   var templates: [String: PushTemplate] { dictionary.mapValues { PushTemplate(body: $0) } }
 }
 
-struct InstallationGetCommand: ResultCommand {
+struct InstallationShowCommand: ResultCommand {
   static let about = CommandHelp(
-    "installation get", "read an installation",
-    examples: ["belfry installation get 3f1c6c0e --data belfry-data"])
+    "installation show", "show an installation",
+    examples: ["belfry installation show 3f1c6c0e --data belfry-data"])
 
   @Argument("ID", "the installation's id") var id: String
   let client = ClientOptions()
@@ -79,12 +79,12 @@ struct InstallationGetCommand: ResultCommand {
   }
 }
 
-struct InstallationPatchCommand: ResultCommand {
+struct InstallationUpdateCommand: ResultCommand {
   static let about = CommandHelp(
-    "installation patch", "change parts of an installation: all of them or none",
+    "installation update", "change parts of an installation: all of them or none",
     examples: [
-      "belfry installation patch 3f1c6c0e --add-tag news --user ann",
-      "belfry installation patch 3f1c6c0e '[{\"op\":\"add\",\"path\":\"/tags\",\"value\":\"news\"}]'",
+      "belfry installation update 3f1c6c0e --add-tag news --user ann",
+      "belfry installation update 3f1c6c0e '[{\"op\":\"add\",\"path\":\"/tags\",\"value\":\"news\"}]'",
     ])
 
   @Argument("ID", "the installation's id") var id: String

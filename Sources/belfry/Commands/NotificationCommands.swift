@@ -110,23 +110,31 @@ struct NotificationShowCommand: ResultCommand {
     discussion: """
       With --wait the exit code is 1 if no device was reached, or the time is up.
       """,
-    examples: ["belfry notification show 2e7f83cc61d44e3d9397c86939918508-20200723042753-1-1"])
+    examples: [
+      "belfry notification show 2e7f83cc61d44e3d9397c86939918508-20200723042753-1-1",
+      "belfry notification show 2e7f", "belfry notification show --last --wait",
+    ])
 
-  @Argument("ID", "what `belfry send` printed") var id: String
+  private let choice = NotificationChoice()
   let client = ClientOptions()
   @Flag("--wait", "wait until every device has its outcome") var waits
   @Option("--timeout", "SECONDS", "how long --wait waits", .integer(1...86_400)) var timeout = 60
 
   func result(in context: CommandContext) async throws -> CommandResult {
-    let telemetry =
-      if waits {
-        try await client.access(in: context)
-          .finalTelemetry(of: id, within: .seconds(timeout), json: client.json, in: context)
-      } else {
-        try await client.withHub(in: context) {
-          try await $0.client.telemetry(of: id)
-        }
+    try choice.check()
+    let id: String
+    let telemetry: NotificationTelemetry
+    if waits {
+      let access = try await client.access(in: context)
+      id = try await access.calling { try await choice.wholeID(in: access) }
+      telemetry = try await access.finalTelemetry(
+        of: id, within: .seconds(timeout), json: client.json, in: context)
+    } else {
+      (id, telemetry) = try await client.withHub(in: context) { access in
+        let id = try await choice.wholeID(in: access)
+        return (id, try await access.client.telemetry(of: id))
       }
+    }
     let end = NotificationEnd(id: id, location: client.location)
     return ShownTelemetry(telemetry).result(
       waits ? end.failure(telemetry, after: timeout) : nil)
@@ -144,12 +152,15 @@ struct NotificationCancelCommand: ResultCommand {
       "belfry notification cancel af14e491a7994a65b7b3a5681a373337_20300105100000_1_1_Q-S1"
     ])
 
-  @Argument("ID", "what `belfry send --at` printed") var id: String
+  private let choice = NotificationChoice()
   let client = ClientOptions(directoryAccess: .server)
 
   func result(in context: CommandContext) async throws -> CommandResult {
-    try await client.withHub(.changes, in: context) {
-      try await $0.client.cancel(scheduled: id)
+    try choice.check()
+    let id = try await client.withHub(.changes, in: context) { access in
+      let id = try await choice.wholeID(in: access)
+      try await access.client.cancel(scheduled: id)
+      return id
     }
     return CommandResult(["notificationId": id, "state": "Canceled"], ["cancelled: \(id)"])
   }
@@ -164,12 +175,14 @@ struct NotificationAbortCommand: ResultCommand {
       """,
     examples: ["belfry notification abort 2e7f83cc61d44e3d9397c86939918508-20200723042753-1-1"])
 
-  @Argument("ID", "what `belfry send` printed") var id: String
+  private let choice = NotificationChoice()
   let client = ClientOptions(belfryOnly: "Send", directoryAccess: .server)
 
   func result(in context: CommandContext) async throws -> CommandResult {
-    let end = try await client.withHub(.changes, in: context) {
-      try await $0.client.abort(id)
+    try choice.check()
+    let (id, end) = try await client.withHub(.changes, in: context) { access in
+      let id = try await choice.wholeID(in: access)
+      return (id, try await access.client.abort(id))
     }
     return CommandResult(
       written: end.json,
@@ -192,9 +205,9 @@ struct NotificationDevicesCommand: Subcommand {
 
       With --json each device is a separate line.
       """,
-    examples: ["belfry notification devices ID --outcome ExpiredChannel --json"])
+    examples: ["belfry notification devices --last --outcome ExpiredChannel --json"])
 
-  @Argument("ID", "what `belfry send` printed") var id: String
+  private let choice = NotificationChoice()
   let client = ClientOptions(belfryOnly: "Send")
   @Option(
     "--outcome", "NAME", "only devices with this outcome, such as ExpiredChannel",
@@ -214,10 +227,12 @@ struct NotificationDevicesCommand: Subcommand {
   @Option("--limit", "N", "the most devices to list", .integer(1...1_000_000_000)) var limit = 1000
 
   func run(in context: CommandContext) async throws {
+    try choice.check()
     var query = DeviceOutcomeQuery(installation: installation)
     query.outcome = outcome
     query.platform = platform
-    let count = try await client.withHub(in: context) { access in
+    let (id, count) = try await client.withHub(in: context) { access in
+      let id = try await choice.wholeID(in: access)
       var count = 0
       for try await device in access.client.devices(of: id, query) {
         if count == limit {
@@ -229,7 +244,7 @@ struct NotificationDevicesCommand: Subcommand {
           written: JSONWriter.object { device.write(to: &$0) }, [Self.line(device)]
         ).print(asJSON: client.json, in: context)
       }
-      return count
+      return (id, count)
     }
     if !client.json { context.print(count.counted("device")) }
     if count == 0 {

@@ -10,21 +10,26 @@ struct NotificationExplainCommand: ResultCommand {
 
       The exit code is 1 if the device did not get it.
       """,
-    examples: ["belfry notification explain ID --installation 4f6d2a --json"])
+    examples: [
+      "belfry notification explain --last --installation 4f6d2a",
+      "belfry notification explain 2e7f --installation 4f6d2a --json",
+    ])
 
-  @Argument("ID", "what `belfry send` printed") var id: String
+  private let choice = NotificationChoice()
   let client = ClientOptions(belfryOnly: "Manage")
   @Option("--installation", "ID", "the device, as its app calls it") var installation: String?
   @Option("--registration", "ID", "or one registration") var registration: String?
   @Flag("--payload", "show the payload, however long it is") var isWhole
 
   func result(in context: CommandContext) async throws -> CommandResult {
+    try choice.check()
     try UsageError.check(exclusive: $installation, $registration)
     guard let device = installation ?? registration else {
       throw UsageError("say which device: --installation ID, or --registration ID")
     }
     let explanation = try await client.withHub(in: context) { access in
-      installation != nil
+      let id = try await choice.wholeID(in: access)
+      return installation != nil
         ? try await access.client.explanation(of: id, installation: device)
         : try await access.client.explanation(of: id, registration: device)
     }

@@ -13,16 +13,18 @@ struct NotificationWatchCommand: Subcommand {
 
       The number of devices is known on Belfry only.
       """,
-    examples: ["belfry notification watch ID", "belfry notification watch ID --json"])
+    examples: ["belfry notification watch --last", "belfry notification watch 2e7f --json"])
 
-  @Argument("ID", "what `belfry send` printed") var id: String
+  private let choice = NotificationChoice()
   let client = ClientOptions(directoryAccess: .server)
   @Option(
     "--timeout", "SECONDS", "give up after so long (default: never)", .integer(1...1_000_000))
   var timeout: Int?
 
   func run(in context: CommandContext) async throws {
+    try choice.check()
     let access = try await client.access(in: context)
+    let id = try await access.calling { try await choice.wholeID(in: access) }
     var view = ProgressView(json: client.json, context: context)
     // The time limit may be reached while no update arrives.
     let (updates, continuation) = AsyncThrowingStream<NotificationProgress, any Error>.makeStream()

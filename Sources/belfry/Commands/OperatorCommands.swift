@@ -95,10 +95,10 @@ struct OperatorListCommand: ResultCommand {
   }
 }
 
-struct OperatorRemoveCommand: ResultCommand {
+struct OperatorDeleteCommand: ResultCommand {
   static let about = CommandHelp(
-    "operator remove", "let somebody sign in no more; their sessions end",
-    examples: ["belfry operator remove ann"])
+    "operator delete", "let somebody sign in no more; their sessions end",
+    examples: ["belfry operator delete ann"])
 
   @Argument("NAME", "the operator", .operatorUser) var user: UserName
   private let options = OperatorOptions()

@@ -2,18 +2,18 @@ import Foundation
 import NotificationHubs
 import Wire
 
-struct RegistrationPutCommand: ResultCommand {
+struct RegistrationSetCommand: ResultCommand {
   static let about = CommandHelp(
-    "registration put", "create or replace a registration",
+    "registration set", "create or replace a registration",
     discussion: """
       A registration is one target: native, or one template. Current apps write installations
-      instead, which can be both (`belfry installation put`).
+      instead, which can be both (`belfry installation set`).
       """,
     examples: [
-      "belfry registration put --handle 62BC… --tags news",
-      "belfry registration put --handle 62BC… --body '{\"aps\":{\"alert\":\"$(message)\"}}' \\",
+      "belfry registration set --handle 62BC… --tags news",
+      "belfry registration set --handle 62BC… --body '{\"aps\":{\"alert\":\"$(message)\"}}' \\",
       "    --name main --priority 10",
-      "belfry registration put --id 123-234-1 --etag 2 phone.xml",
+      "belfry registration set --id 123-234-1 --etag 2 phone.xml",
     ])
 
   @Argument("FILE", "the registration as XML: a file, - for standard input, or the text")
@@ -102,10 +102,10 @@ struct RegistrationPutCommand: ResultCommand {
   }
 }
 
-struct RegistrationGetCommand: ResultCommand {
+struct RegistrationShowCommand: ResultCommand {
   static let about = CommandHelp(
-    "registration get", "read a registration",
-    examples: ["belfry registration get 123-234-1 --data belfry-data"])
+    "registration show", "show a registration",
+    examples: ["belfry registration show 123-234-1 --data belfry-data"])
 
   @Argument("ID", "the registration's id") var id: String
   let client = ClientOptions()

@@ -16,9 +16,11 @@ struct RunningUp: Codable, Sendable {
   let control: String
   /// The URL of its app backend.
   let backend: String
+  /// The URL of its portal, with the key by which that recognizes the browser.
+  var portal: String?
   var startedAt = Date()
 
-  private static func folder(_ environment: [String: String]) -> URL {
+  static func folder(_ environment: [String: String]) -> URL {
     let home: URL
     if let path = environment["BELFRY_HOME"] {
       home = URL(fileURLWithPath: path)

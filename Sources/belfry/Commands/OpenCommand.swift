@@ -1,0 +1,108 @@
+import Foundation
+import HubServer
+import NotificationHubs
+
+struct OpenCommand: ResultCommand {
+  static let about = CommandHelp(
+    "open", "open the portal in a browser",
+    discussion: """
+      Of the hub that other commands use; `belfry help all` explains how it is selected. The browser
+      is that of the variable BROWSER, or the system's. Only the portal of `belfry up` needs no
+      sign-in.
+      """,
+    examples: ["belfry open", "belfry open --data /var/lib/belfry --print"])
+
+  @Option("--data", "DIR", "the data directory of a server that runs (or BELFRY_DATA)")
+  var data: String?
+  @Option("--config", "FILE", "a configuration file, which names the data directory")
+  var config: String?
+  @Option("--connection", "STRING", "a connection string (or BELFRY_CONNECTION_STRING)")
+  var connection: String?
+  @Flag("--print", "only print the address") var prints
+  @Flag("--json", "print one JSON object, and open nothing") var json
+
+  func result(in context: CommandContext) async throws -> CommandResult {
+    let target = try HubLocation(connection: connection, data: data, config: config)
+      .target(namesHub: false, in: context)
+    let portal = try target.portal(context.environment)
+    guard !prints, !json else { return CommandResult(["portal": portal], [portal]) }
+    let page = try PageOpener(environment: context.environment)
+    try page.open(portal)
+    return CommandResult(["portal": portal], ["opened \(portal.prefix { $0 != "#" })"])
+  }
+}
+
+extension HubTarget {
+  /// The address of the portal; that of a `belfry up` with its key.
+  /// - Throws: ``CommandFailure`` if no server runs on the data directory.
+  func portal(_ environment: [String: String]) throws -> String {
+    try RunningUp.of(self, environment)?.portal ?? address() + Portal.path
+  }
+
+  /// The address of the server.
+  /// - Throws: ``CommandFailure`` if none runs on the data directory.
+  func address() throws -> String {
+    switch location {
+    case .connection(let connection): return connection.endpoint.url
+    case .directory(let directory):
+      guard let url = directory.servedEndpoint?.url else {
+        throw CommandFailure(
+          "no server runs on \(directory.path) at the moment; start `belfry serve --data "
+            + "\(directory.path)`", exitCode: .unreachable)
+      }
+      return url
+    }
+  }
+}
+
+/// Opens pages in the user's browser.
+private struct PageOpener {
+  private let program: URL
+  private let folder: URL
+
+  /// - Throws: ``CommandFailure`` if there is no program to open them with.
+  init(environment: [String: String]) throws {
+    #if os(macOS)
+      let names = ["open"]
+    #else
+      let names = ["xdg-open", "sensible-browser"]
+    #endif
+    let folders = (environment["PATH"] ?? "").split(separator: ":").map(String.init)
+    let known = names.flatMap { name in folders.map { $0 + "/" + name } }
+    let named = environment["BROWSER"].map { name in
+      name.contains("/") ? [name] : folders.map { $0 + "/" + name }
+    }
+    guard
+      let path = ((named ?? []) + known).first(where: FileManager.default.isExecutableFile(atPath:))
+    else {
+      throw CommandFailure(
+        "no browser is known here; set BROWSER to one, or open what `belfry open --print` prints")
+    }
+    program = URL(fileURLWithPath: path)
+    folder = RunningUp.folder(environment)
+  }
+
+  /// An address with a key goes over a file: other users of this machine see a process's arguments.
+  func open(_ address: String) throws {
+    let process = Process()
+    process.executableURL = program
+    process.arguments = [address.contains("#") ? try page(to: address) : address]
+    process.standardOutput = FileHandle.nullDevice
+    process.standardError = FileHandle.nullDevice
+    do { try process.run() } catch {
+      throw CommandFailure("\(program.path) cannot be run: \(error.localizedDescription)")
+    }
+  }
+
+  /// Writes a page that leads to an address and that only this user can read.
+  private func page(to address: String) throws -> String {
+    try FileManager.default.createDirectory(
+      at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    let file = folder.appending(path: "portal.html").path
+    // No character of a URL of ours has a meaning in HTML but the ampersand, which it has not.
+    let html =
+      "<!doctype html><meta charset=utf-8><meta http-equiv=refresh content=\"0; url=\(address)\">"
+    try OutputFile.write(html, to: file)
+    return "file://" + file
+  }
+}
