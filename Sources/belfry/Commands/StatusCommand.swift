@@ -72,7 +72,7 @@ struct StatusCommand: ResultCommand {
   }
 }
 
-/// What `belfry status` prints.
+/// The result of `belfry status`.
 private struct Status: Encodable {
   struct Hub: Encodable {
     struct Notification: Encodable {
