@@ -213,6 +213,7 @@ struct ExplainingTests {
       #expect(preview.problems.map(\.code) == ["missing-property"])
       #expect(preview.problems.map(\.devices) == [5])
       #expect(preview.samples.first?.rendering.payload == #"{"aps":{"alert":"Hi "}}"#)
+      #expect(preview.properties == ["name": 6, "title": 6])
       let long = String(repeating: "x", count: 5_000)
       let large = await send(hub, tags: "news", query: "?dry-run", body: #"{"title":"\#(long)"}"#)
       let problems = try SendPreview(json: Array(large.text.utf8)).problems

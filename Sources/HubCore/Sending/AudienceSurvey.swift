@@ -20,6 +20,7 @@ struct AudienceSurvey {
     /// The problems of every device of the cell; `nil` when each must be rendered.
     var problems: [ProblemKey]?
     var samples = 0
+    var devices = 0
   }
 
   private static let samplesPerTemplate = 2
@@ -27,6 +28,8 @@ struct AudienceSurvey {
   /// Maximum number of cached cells; beyond it the cache is cleared.
   private static let cellLimit = 10_000
   private static let problemLimit = 1_000
+  /// Maximum number of names of properties; each template may use others.
+  private static let propertyLimit = 1_000
   /// Maximum length of the excerpt of a template, in characters.
   private static let excerpt = 80
 
@@ -37,6 +40,8 @@ struct AudienceSurvey {
   private var shares: [PushPlatform: SendPreview.Share] = [:]
   private var cells: [Cell: Known] = [:]
   private var problems: [ProblemKey: SendPreview.Problem] = [:]
+  /// The devices of the cells that are no longer cached, by the properties that their templates use.
+  private var properties: [String: Int] = [:]
   private var samples: [(RegistrationID?, PushPlatform, NotificationExplanation.Rendering)] = []
 
   init(_ request: NotificationRequest, platforms: Set<PushPlatform>) {
@@ -75,9 +80,13 @@ struct AudienceSurvey {
     variables: [String: String]
   ) {
     if cells[cell] == nil {
-      if cells.count >= Self.cellLimit { cells = [:] }
+      if cells.count >= Self.cellLimit {
+        properties = usedProperties
+        cells = [:]
+      }
       cells[cell] = Known(form: renderer.form(of: template))
     }
+    cells[cell]?.devices += 1
     guard let known = cells[cell] else { return }
     let isSample =
       known.samples < Self.samplesPerTemplate && samples.count < Self.sampleLimit
@@ -150,6 +159,18 @@ struct AudienceSurvey {
     return key
   }
 
+  /// The number of devices whose template uses a property, by its name.
+  private var usedProperties: [String: Int] {
+    var all = properties
+    for known in cells.values {
+      guard case .template(let compiled, _) = known.form else { continue }
+      for name in compiled.propertyNames where all[name] != nil || all.count < Self.propertyLimit {
+        all[name, default: 0] += known.devices
+      }
+    }
+    return all
+  }
+
   func preview(devices: Int, rate: Double?, names: [RegistrationID: String]) -> SendPreview {
     SendPreview(
       examined: examined, devices: devices,
@@ -162,6 +183,7 @@ struct AudienceSurvey {
         .init(
           platform: platform, registrationID: number.flatMap { names[$0] }, rendering: rendering)
       },
+      properties: usedProperties,
       estimatedSeconds: rate.map { Double(devices) / $0 }, devicesPerSecond: rate)
   }
 }

@@ -80,6 +80,9 @@ public struct SendPreview: Hashable, Sendable {
   public var problems: [Problem]
   /// Sample payloads for some of the devices.
   public var samples: [Sample]
+  /// The number of devices whose template uses a property, by the property's name in lower case;
+  /// empty for a native payload.
+  public var properties: [String: Int]
   /// The estimated duration of the delivery, in seconds, at the rate of the last large send; `nil`
   /// if there was none since the server started.
   public var estimatedSeconds: Double?
@@ -89,13 +92,14 @@ public struct SendPreview: Hashable, Sendable {
   /// Creates a preview.
   public init(
     examined: Int, devices: Int, shares: [Share], problems: [Problem], samples: [Sample],
-    estimatedSeconds: Double?, devicesPerSecond: Double?
+    properties: [String: Int] = [:], estimatedSeconds: Double?, devicesPerSecond: Double?
   ) {
     self.examined = examined
     self.devices = devices
     self.shares = shares
     self.problems = problems
     self.samples = samples
+    self.properties = properties
     self.estimatedSeconds = estimatedSeconds
     self.devicesPerSecond = devicesPerSecond
   }
@@ -124,6 +128,7 @@ extension SendPreview {
         writer.member("registrationId", sample.registrationID)
         writer.object("rendering") { sample.rendering.write(to: &$0) }
       }
+      writer.counts("properties", properties)
       writer.member("estimatedSeconds", estimatedSeconds)
       writer.member("devicesPerSecond", devicesPerSecond)
     }
@@ -158,6 +163,7 @@ extension SendPreview {
           platform: platform, registrationID: item.text("registrationId"),
           rendering: .init(rendering))
       },
+      properties: root.counts("properties"),
       estimatedSeconds: root.text("estimatedSeconds").flatMap(Double.init),
       devicesPerSecond: root.text("devicesPerSecond").flatMap(Double.init))
   }
