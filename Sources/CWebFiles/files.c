@@ -15,8 +15,20 @@ static const struct belfry_web_file portal[] = {
     {"app.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/app.js" suffix(, 0)
     }},
+    {"audience.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/audience.js" suffix(, 0)
+    }},
     {"chart.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/chart.js" suffix(, 0)
+    }},
+    {"compose.css", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/compose.css" suffix(, 0)
+    }},
+    {"composeform.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/composeform.js" suffix(, 0)
+    }},
+    {"composepreview.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/composepreview.js" suffix(, 0)
     }},
     {"copyas.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/copyas.js" suffix(, 0)
@@ -29,6 +41,9 @@ static const struct belfry_web_file portal[] = {
     }},
     {"devices.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/devices.js" suffix(, 0)
+    }},
+    {"drafts.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/drafts.js" suffix(, 0)
     }},
     {"dress.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/dress.js" suffix(, 0)
@@ -48,6 +63,12 @@ static const struct belfry_web_file portal[] = {
     {"icon.svg", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/icon.svg" suffix(, 0)
     }},
+    {"markup.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/markup.js" suffix(, 0)
+    }},
+    {"message.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/message.js" suffix(, 0)
+    }},
     {"outcomes.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/outcomes.js" suffix(, 0)
     }},
@@ -59,6 +80,9 @@ static const struct belfry_web_file portal[] = {
     }},
     {"pages/channels.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/pages/channels.js" suffix(, 0)
+    }},
+    {"pages/compose.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/pages/compose.js" suffix(, 0)
     }},
     {"pages/confirmed.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/pages/confirmed.js" suffix(, 0)
@@ -99,14 +123,8 @@ static const struct belfry_web_file portal[] = {
     {"pages/schedules.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/pages/schedules.js" suffix(, 0)
     }},
-    {"pages/send.js", (const uint8_t[]){
-#embed "../HubServer/Portal/Files/pages/send.js" suffix(, 0)
-    }},
     {"pages/signin.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/pages/signin.js" suffix(, 0)
-    }},
-    {"pages/testsend.js", (const uint8_t[]){
-#embed "../HubServer/Portal/Files/pages/testsend.js" suffix(, 0)
     }},
     {"pages/traffic.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/pages/traffic.js" suffix(, 0)
@@ -129,11 +147,17 @@ static const struct belfry_web_file portal[] = {
     {"portal.html", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/portal.html" suffix(, 0)
     }},
+    {"preview.css", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/preview.css" suffix(, 0)
+    }},
     {"preview.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/preview.js" suffix(, 0)
     }},
     {"reauthentication.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/reauthentication.js" suffix(, 0)
+    }},
+    {"sending.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/sending.js" suffix(, 0)
     }},
     {"settings.css", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/settings.css" suffix(, 0)

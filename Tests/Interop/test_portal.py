@@ -705,7 +705,7 @@ def test_the_keyboard_reaches_everything_and_a_dialog_gives_back_its_place(porta
 # --- The tutorial, with pictures -----------------------------------------------------------------
 
 PAGES = {
-    "hubs": "", "overview": "hub/demo", "test-send": "hub/demo/test", "send": "hub/demo/send",
+    "hubs": "", "overview": "hub/demo", "compose": "hub/demo/compose",
     "notifications": "hub/demo/notifications", "devices": "hub/demo/devices", "schedules": "hub/demo/schedules",
     "channels": "hub/demo/channels", "removals": "hub/demo/removals", "jobs": "hub/demo/jobs", "credentials": "hub/demo/credentials",
     "policies": "hub/demo/policies", "activity": "hub/demo/activity", "phones": "hub/demo/phones",
@@ -787,7 +787,7 @@ def test_the_tutorial_in_the_portal(browser):
             wrong += pictures(page, name)
         for language in ("fr", "zh"):
             other = PortalPage.of(browser, running.addresses["portal"], language)
-            for name in ("overview", "send", "devices", "jobs", "phones"):
+            for name in ("overview", "compose", "devices", "jobs", "phones"):
                 other.visit(PAGES[name])
                 if PICTURES:
                     other.picture(pathlib.Path(PICTURES) / f"{name}-{language}.png")

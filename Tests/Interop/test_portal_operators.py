@@ -150,9 +150,9 @@ def test_a_wrong_password_is_told_and_the_right_one_leads_where_one_wanted_to_go
 @pytest.mark.parametrize(
     "name, hubs, sees, misses",
     [
-        ("ann", ["news", "shop"], ["Send", "Credentials", "Access policies", "Export and import"], []),
-        ("sam", ["shop"], ["Send", "Test send", "Activity"], ["Credentials", "Access policies", "Export and import"]),
-        ("vic", ["news", "shop"], ["Notifications", "Devices", "Activity"], ["Send", "Test send", "Credentials", "Access policies"]),
+        ("ann", ["news", "shop"], ["Compose", "Credentials", "Access policies", "Export and import"], []),
+        ("sam", ["shop"], ["Compose", "Activity"], ["Credentials", "Access policies", "Export and import"]),
+        ("vic", ["news", "shop"], ["Compose", "Notifications", "Devices", "Activity"], ["Credentials", "Access policies"]),
     ],
 )
 def test_each_role_sees_what_it_may_use_and_its_hubs_only(tab, name, hubs, sees, misses):
@@ -203,7 +203,7 @@ def test_what_a_role_may_not_is_refused_in_words(tab):
     at_home(page, "vic")
     page.visit("hub/shop/jobs")
     page.reads("Your role in this hub does not allow this")
-    for place in ("send", "test", "credentials", "policies"):
+    for place in ("credentials", "policies"):
         page.visit(f"hub/shop/{place}")
         page.reads("Your role in this hub does not allow this")
         assert page.run("document.querySelector('main form')") is None
@@ -235,12 +235,45 @@ def test_who_may_only_look_is_led_to_nothing_else_and_sees_who_sent(tab):
     for place in ("notifications", f"notifications/{sent}", "devices/looked-at", "users/u-looked-at", "schedules", "activity"):
         page.visit(f"hub/shop/{place}")
         leads = page.run("[...document.querySelectorAll('main a')].map((link) => link.pathname)")
-        assert not [path for path in leads if path.endswith(("/send", "/test"))], (place, leads)
+        assert not [path for path in leads if path.endswith("/compose")], (place, leads)
         page.check()
     page.visit("hub/shop/notifications")
     page.reads("user/ann")
     groups = page.run("[...document.querySelectorAll('#side .group')].map((node) => node.innerText)")
     assert groups == ["Sending", "Audience", "Settings"]
+
+
+def test_who_may_only_look_tries_the_form_and_its_preview_and_sends_nothing(tab):
+    page = tab()
+    sign_in(page, "vic", path="hub/shop/compose")
+    at_home(page, "vic")
+    page.fill("Title", "Goal!")
+    page.await_value("document.querySelector('aside .pane')?.innerText.includes('Goal!')")
+    page.reads("Sending needs the role sender")
+    assert page.run("[...document.querySelectorAll('.dock button')].every((node) => node.disabled)")
+    page.check()
+    # A dry run is no way around it.
+    asked = page.run("performance.getEntriesByType('resource').map((one) => one.name).filter((name) => name.includes('dry-run'))")
+    assert asked == []
+
+
+def test_a_draft_is_there_again_after_an_expired_session(tab, server):
+    page = tab()
+    page.expected += ["401"]
+    sign_in(page, "sam", path="hub/shop/compose?tags=lunch")
+    at_home(page, "sam")
+    page.fill("Title", "Before lunch")
+    page.await_value("location.search.startsWith('?draft=')")
+    long_ago(server, "seen_at")
+    page.fill("Title", "After lunch")
+    page.await_value("location.pathname.endsWith('/sign-in')")
+    page.fill("User", "sam")
+    page.fill("Password", PASSWORD)
+    page.press("Sign in", within="document.querySelector('main section')")
+    at_home(page, "sam")
+    page.await_value("location.search.startsWith('?draft=')")
+    page.settle()
+    assert page.run("[...document.querySelectorAll('main label')].find((node) => node.innerText === 'Title').control.value") == "After lunch"
 
 
 def test_keys_are_shown_and_things_deleted_after_the_password_again(tab, server):

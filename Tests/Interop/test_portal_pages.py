@@ -88,7 +88,7 @@ def test_a_pasted_token_finds_its_device_and_stays_out_of_the_address(portal, hu
     portal.check()
 
 
-def test_a_test_send_takes_no_mouse(portal, hub, stack):
+def test_a_message_and_its_test_take_no_mouse(portal, hub, stack):
     add_phones(hub, stack.emulator, tags=("typed",))
     portal.visit("hub/demo")
 
@@ -99,14 +99,22 @@ def test_a_test_send_takes_no_mouse(portal, hub, stack):
             portal.key("Tab")
         raise AssertionError(f"Tab does not lead to {script}\n{portal.describe()}")
 
-    tab_to("node.innerText === 'Test Send'")
+    tab_to("node.innerText === 'Compose'")
     portal.key("Enter", text="\r")
-    portal.await_value("location.pathname.endsWith('/test')")
+    portal.await_value("location.pathname.endsWith('/compose')")
     # The heading has the focus, so that a screen reader says where we are.
-    portal.await_value("document.activeElement.tagName === 'H1' && document.activeElement.innerText === 'Test Send'")
+    portal.await_value("document.activeElement.tagName === 'H1' && document.activeElement.innerText === 'Compose'")
+    # In the order in which somebody works: message, preview, audience, actions.
+    tab_to("node.labels?.[0]?.innerText === 'Title'")
+    portal.call("Input.insertText", text="Typed")
+    tab_to("node.closest('aside')")
     tab_to("node.labels?.[0]?.innerText === 'Tag expression'")
     portal.call("Input.insertText", text="typed")
-    portal.await_value("document.querySelector('.audience').innerText.includes('Reaches 1 device')")
+    portal.await_value("document.querySelector('.dock .main').innerText === 'Send to 1 device'")
+    tab_to("node.innerText === 'Test on my devices'")
+    portal.key("Enter", text="\r")
+    portal.reads("No device is yours yet.")
+    portal.run("[...document.querySelectorAll('button')].find((node) => node.innerText === 'Test on ten devices of the audience').focus()")
     portal.key("Enter", text="\r")
     portal.reads("1 accepted")
     portal.check()
@@ -115,20 +123,44 @@ def test_a_test_send_takes_no_mouse(portal, hub, stack):
 # --- What a hub says no to -----------------------------------------------------------------------
 
 
-def test_a_refused_send_says_why_with_the_tracking_id(portal):
+def test_a_refused_expression_is_told_at_its_field_in_the_hubs_words(portal):
     portal.expected += ["400"]
-    portal.visit("hub/demo/send?tags=" + "news%20%26%26")
-    portal.await_value("document.querySelector('.audience .fault') !== null")
-    portal.press("Send", within="document.querySelector('main form')")
-    portal.await_value("document.querySelector('.trouble [role=alert]')?.innerText.includes('TrackingId')")
+    portal.visit("hub/demo/compose?tags=" + "news%20%26%26")
+    portal.await_value("document.querySelector('main input[aria-invalid=true]')?.labels[0].innerText === 'Tag expression'")
+    portal.fill("Title", "Hello")
+    portal.press("Send", within="document.querySelector('.dock')")
+    portal.await_value("document.activeElement.labels?.[0]?.innerText === 'Tag expression'")
+    described = "document.getElementById(document.activeElement.getAttribute('aria-describedby').split(' ').at(-1)).innerText"
+    assert "expression" in portal.run(described).lower()
+    portal.check()
+
+
+def test_a_refused_send_says_why_with_the_tracking_id(portal, hub, stack):
+    """The hub's own refusal, above the bar of actions; what was typed stays."""
+    add_phones(hub, stack.emulator, tags=("refusals",))
+    portal.expected += ["400"]
+    portal.visit("hub/demo/compose?format=template&tags=refusals")
+    portal.await_value("document.querySelector('.dock .main').innerText === 'Send to 1 device'")
+    portal.fill("message", "Hello")
+    portal.run("document.querySelectorAll('details').forEach((node) => { node.open = true; })")
+    portal.press("Add a header")
+    portal.run(
+        "[...document.querySelectorAll('.pair')].at(-1).querySelectorAll('input').forEach((box, index) => {"
+        " box.value = ['apns-priority', 'x'.repeat(9000)][index]; box.dispatchEvent(new Event('input', { bubbles: true })); })"
+    )
+    portal.press("Send to 1 device", within="document.querySelector('.dock')")
+    portal.await_value("document.querySelector('.dock .trouble [role=alert]')?.innerText.includes('TrackingId')")
+    assert portal.run("[...document.querySelectorAll('main label')].find((node) => node.innerText === 'message').control.value") == "Hello"
     portal.check()
 
 
 def test_a_refused_test_push_shows_the_words_of_its_service(portal, hub, stack):
     add_phones(hub, stack.emulator, tags=("refused",))
     with stack.emulator.fault("apns", {"type": "reply", "status": 400, "reason": "BadTopic"}):
-        portal.visit("hub/demo/test?tags=refused")
-        portal.press("Send test")
+        portal.visit("hub/demo/compose?tags=refused")
+        portal.fill("Title", "Hello")
+        portal.press("Test on my devices")
+        portal.press("Test on ten devices of the audience")
         portal.reads("400 BadTopic")
         portal.check()
 
@@ -353,33 +385,32 @@ def test_a_file_of_something_else_is_told(portal, content, says):
 
 
 def test_what_was_refused_is_gone_once_it_is_put_right(portal):
-    portal.visit("hub/demo/send")
-    portal.press("Send", within="document.querySelector('main form')")
-    portal.await_value("document.querySelector('.trouble') !== null")
+    portal.visit("hub/demo/compose")
+    portal.press("Send", within="document.querySelector('.dock')")
+    portal.reads("Write a title or a text.")
+    portal.fill("Title", "Hello")
+    assert "Write a title or a text." not in portal.shown()
+    portal.press("Send", within="document.querySelector('.dock')")
+    portal.reads("Enter a tag expression, or choose Everyone.")
     portal.fill("Tag expression", "news")
-    assert portal.run("document.querySelector('.trouble')") is None
+    assert "Enter a tag expression" not in portal.shown()
     portal.check()
 
 
 def test_a_schedule_begins_with_its_time(portal):
     portal.visit("hub/demo/schedules")
     portal.press("Schedule a notification")
-    portal.await_value("[...document.querySelectorAll('label')].some((node) => node.innerText === 'Time' && node.checkVisibility())")
-    assert "when=later" in portal.run("location.search")
+    portal.await_value("[...document.querySelectorAll('dialog label')].some((node) => node.innerText === 'Time' && node.checkVisibility())")
     portal.check()
 
 
-def test_what_is_copied_has_a_key_only_if_somebody_typed_one(portal):
-    """With the page's own a script that runs each night would send once."""
-    portal.visit("hub/demo/send?tags=news")
+def test_what_is_copied_has_no_key_of_the_page(portal):
+    """With it a script that runs each night would send once."""
+    portal.visit("hub/demo/compose?tags=news")
+    portal.fill("Title", "Each night")
     portal.press("Copy as …")
     portal.reads("--data-raw")
-    assert "Idempotency-Key" not in portal.shown()
-    portal.press("Close")
-    portal.press("Sending once")
-    portal.fill("Idempotency-Key", "of-today")
-    portal.press("Copy as …")
-    portal.reads("'Idempotency-Key: of-today'")
+    assert "Each night" in portal.shown() and "Idempotency-Key" not in portal.shown()
 
 
 def test_of_registrations_only_what_finds_them_is_offered(portal, hub, stack):
@@ -424,7 +455,7 @@ def test_the_newest_push_of_an_inbox_is_open(portal, hub, stack):
     portal.check()
 
 
-@pytest.mark.parametrize("path", ["?range=__proto__", "/send?format=__proto__", "/test?format=constructor", "/devices?by=__proto__&list=x"])
+@pytest.mark.parametrize("path", ["?range=__proto__", "/send?format=__proto__", "/compose?format=constructor&draft=__proto__", "/devices?by=__proto__&list=x"])
 def test_a_word_of_the_language_in_an_address_is_no_setting(portal, path):
     portal.visit("hub/demo" + path)
     assert portal.run("document.querySelector('main [role=alert]')") is None, portal.describe()
@@ -450,5 +481,6 @@ def test_each_page_of_a_hub_that_is_gone_says_so(portal):
     ],
 )
 def test_the_editor_knows_what_a_service_takes(portal, format, body, says):
-    portal.visit("hub/demo/send?" + urllib.parse.urlencode({"format": format, "body": json.dumps(body)}))
+    portal.visit("hub/demo/compose?" + urllib.parse.urlencode({"format": format, "body": json.dumps(body)}))
+    portal.run("document.querySelectorAll('details.fold').forEach((node) => { node.open = true; })")
     portal.await_value(f"document.querySelector('.said').innerText.includes({json.dumps(says)})")

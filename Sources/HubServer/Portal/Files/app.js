@@ -39,8 +39,7 @@ import { announce, button, el, failure, fill, heading, link, notice, pause, sele
 const routes = [
   { path: '', load: () => import('./pages/hubs.js') },
   { path: 'hub/:hub', load: () => import('./pages/overview.js'), name: 'overview.title' },
-  { path: 'hub/:hub/test', load: () => import('./pages/testsend.js'), name: 'test.title', group: 'app.sending', role: 'sender' },
-  { path: 'hub/:hub/send', load: () => import('./pages/send.js'), name: 'send.title', role: 'sender' },
+  { path: 'hub/:hub/compose', load: () => import('./pages/compose.js'), name: 'compose.title', group: 'app.sending' },
   { path: 'hub/:hub/notifications', load: () => import('./pages/notifications.js'), name: 'notifications.title' },
   { path: 'hub/:hub/notifications/:id', load: () => import('./pages/notification.js') },
   { path: 'hub/:hub/schedules', load: () => import('./pages/schedules.js'), name: 'schedules.title' },
@@ -61,6 +60,9 @@ const routes = [
   { path: 'oidc/callback', load: () => import('./pages/signin.js'), isOpen: true },
   { path: 'confirmed', load: () => import('./pages/confirmed.js') },
 ];
+
+/** Pages that are now another one, which takes their query: people keep addresses. */
+const moved = /^(hub\/[^/]+)\/(send|test)\/?$/;
 
 const root = '/$portal/';
 const bar = /** @type {HTMLElement} */ (document.getElementById('bar'));
@@ -122,6 +124,8 @@ function go(to) {
 async function render(isFresh = false) {
   shown.abort();
   shown = new AbortController();
+  const path = location.pathname.slice(root.length);
+  if (moved.test(path)) history.replaceState(null, '', root + path.replace(moved, '$1/compose') + location.search);
   shownAddress = location.pathname + location.search;
   const { signal } = shown;
   const found = match(location.pathname.slice(root.length));
@@ -198,6 +202,8 @@ function frame(hub, current) {
     identity && el('span', { class: 'who' }, el('bdi', { title: t('app.signedIn') },
       identity.kind === 'key' ? identity.policy : identity.user)),
     identity && button(t('app.signOut'), async () => {
+      // An expired session keeps them: somebody comes back to what they wrote.
+      (await import('./drafts.js')).forgetDrafts();
       await api.signOut();
       await go(address('sign-in'));
     }, { class: 'quiet' }));

@@ -1,7 +1,7 @@
 // @ts-check
 // A send as a command or as code, to be used elsewhere. It never contains keys.
 
-import { platformOf, platforms } from './platforms.js';
+import { formatName, platformOf, platforms } from './platforms.js';
 import { t } from './text.js';
 import { button, choice, code, copyButton, dialog, el } from './view.js';
 
@@ -15,7 +15,6 @@ import { button, choice, code, copyButton, dialog, el } from './view.js';
  * @property {string} [handle] of one device, in place of tags
  * @property {string} [at] ISO 8601
  * @property {string} [key] Idempotency-Key
- * @property {boolean} [isTest]
  */
 
 /**
@@ -68,7 +67,7 @@ const quoted = (text) => /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replace
 /** @param {Send} send */
 export function curl(send) {
   const path = send.at ? 'schedulednotifications' : 'messages';
-  const flag = send.handle ? 'direct&' : send.isTest ? 'test&' : '';
+  const flag = send.handle ? 'direct&' : '';
   return [
     `SAS=$(belfry sas --hub ${quoted(send.hub)} --connection "$BELFRY_CONNECTION_STRING")`,
     [`curl -i ${quoted(`${location.origin}/${encodeURIComponent(send.hub)}/${path}?${flag}api-version=2020-06`)}`,
@@ -98,7 +97,6 @@ export function command(send) {
   for (const [name, value] of Object.entries(send.headers)) parts.push(`--header ${quoted(`${name}=${value}`)}`);
   if (send.at) parts.push(`--at ${quoted(send.at)}`);
   if (send.key) parts.push(`--key ${quoted(send.key)}`);
-  if (send.isTest) parts.push('--test');
   return parts.join(' \\\n  ');
 }
 
@@ -135,11 +133,10 @@ export function swift(send) {
   const channel = subscription
     ? `.subscription(\n    endpoint: ${literal(subscription.endpoint)}, p256dh: ${literal(subscription.p256dh)}, auth: ${literal(subscription.auth)})`
     : `.handle(${literal(send.handle ?? '')})`;
-  const call = send.isTest ? `let report = try await client.testSend(notification${tags ? `, to: ${tags}` : ''})`
-    : send.handle ? `let receipt = try await client.sendDirect(notification, to: ${channel}${key})`
-      : send.at ? `let time = try Date(${literal(send.at)}, strategy: .iso8601)\nlet receipt = try await client.schedule(notification, at: time${tags ? `, to: ${tags}` : ''}${key})`
-        : tags ? `let receipt = try await client.send(notification, to: ${tags}${key})`
-          : `let receipt = try await client.broadcast(notification${key})`;
+  const call = send.handle ? `let receipt = try await client.sendDirect(notification, to: ${channel}${key})`
+    : send.at ? `let time = try Date(${literal(send.at)}, strategy: .iso8601)\nlet receipt = try await client.schedule(notification, at: time${tags ? `, to: ${tags}` : ''}${key})`
+      : tags ? `let receipt = try await client.send(notification, to: ${tags}${key})`
+        : `let receipt = try await client.broadcast(notification${key})`;
   return `import Foundation
 import NotificationHubs
 
@@ -151,21 +148,25 @@ ${call}`;
 }
 
 /**
- * Shows the send in three forms.
- * @param {Send} send
+ * Shows sends in three forms, one for each platform.
+ * @param {Send[]} sends
  */
-export function showAs(send) {
-  /** @type {Record<string, () => string>} */
-  const ways = { curl: () => curl(send), belfry: () => command(send), Swift: () => swift(send) };
+export function showAs(sends) {
+  /** @type {Record<string, (send: Send) => string>} */
+  const ways = { curl, belfry: command, Swift: swift };
   return dialog(t('send.copyAs'), (close) => {
     const place = el('div', { class: 'stack' });
-    const show = (/** @type {string} */ way) => {
-      const text = ways[way]();
+    let way = 'curl';
+    let one = 0;
+    const show = () => {
+      const text = ways[way](sends[one]);
       place.replaceChildren(code(text, way), el('div', { class: 'buttons' },
         button(t('view.close'), () => close(null)), copyButton(text)));
     };
-    show('curl');
-    return [el('div', { class: 'stack' }, choice(t('send.copyWay'), Object.keys(ways).map((way) => [way, way]), 'curl', show),
+    show();
+    return [el('div', { class: 'stack' },
+      choice(t('send.copyWay'), Object.keys(ways).map((way) => [way, way]), way, (given) => { way = given; show(); }),
+      sends.length > 1 && choice(t('payload.format'), sends.map(({ format }, index) => [String(index), formatName(format)]), '0', (given) => { one = Number(given); show(); }),
       el('p', { class: 'hint' }, t('send.copyHint')), place)];
   });
 }

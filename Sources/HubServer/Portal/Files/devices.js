@@ -44,6 +44,45 @@ export const handleOf = ({ pushChannel }) =>
  */
 export const isNever = (value) => !value || value.startsWith('9999');
 
+// --- The operator's own devices --------------------------------------------------------------
+
+/** Maximum number of devices of a test send. */
+const mostMine = 10;
+const marksOf = (/** @type {string} */ hub) => `belfry.mine.${hub}`;
+
+/**
+ * The installations that this browser's person has called theirs.
+ * @param {string} hub
+ * @returns {string[]}
+ */
+export function markedMine(hub) {
+  try {
+    const all = JSON.parse(localStorage.getItem(marksOf(hub)) ?? '[]');
+    return Array.isArray(all) ? all.filter((id) => typeof id === 'string') : [];
+  } catch {
+    return [];
+  }
+}
+
+/**
+ * @param {string} hub
+ * @param {string} id
+ * @param {boolean} isMine
+ */
+export function markMine(hub, id, isMine) {
+  const others = markedMine(hub).filter((one) => one !== id);
+  localStorage.setItem(marksOf(hub), JSON.stringify(isMine ? [id, ...others].slice(0, mostMine) : others));
+}
+
+/**
+ * The expression for the operator's own devices: those of their name, and those marked; '' if there can be none.
+ * @param {string} hub
+ */
+export function mine(hub) {
+  const identity = api.who();
+  return [...identity?.kind === 'session' ? [`$UserId:{${identity.user}}`] : [], ...markedMine(hub).map((id) => `$InstallationId:{${id}}`)].join(' || ');
+}
+
 /** @param {Installation} installation */
 export function stateOf(installation) {
   if (installation.pushChannelExpired) return badge(t('devices.dead'), 'bad');

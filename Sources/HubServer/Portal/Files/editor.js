@@ -1,51 +1,36 @@
 // @ts-check
-// Shared by the pages that send: the editor of a payload, and the field for a tag expression
-// with the number of devices it reaches.
+// The editor of one payload and its headers.
 
-import * as api from './api.js';
 import { check, headerNames, samples, tidy } from './payloads.js';
-import { platformName, platformOf, platforms } from './platforms.js';
-import { bytes, number, t } from './text.js';
-import { button, calmly, el, failure, field, fill, freshID, input, select } from './view.js';
-
-/** @typedef {{format: string, body: string, headers: Record<string, string>}} Content */
+import { bytes, t } from './text.js';
+import { button, el, field, fill, freshID, input } from './view.js';
 
 /**
- * Template first, then every platform that is still in service.
- * @returns {[string, string][]}
+ * @param {{changed: (content: import('./message.js').Content) => void}} options `changed` by the person
  */
-export const formats = () => [['template', t('payload.template')],
-  ...Object.values(platforms).filter((platform) => !platform.isRetired)
-    .map((platform) => /** @type {[string, string]} */ ([platform.format, platform.name])),
-  ...Object.values(platforms).filter((platform) => platform.isRetired)
-    .map((platform) => /** @type {[string, string]} */ ([platform.format, `${platform.name} (${t('payload.retired')})`]))];
-
-/**
- * @param {{format: string, body?: string, changed: () => void, only?: string[]}} options
- */
-export function editor({ format, body, changed, only }) {
-  let current = Object.hasOwn(samples, format) ? format : 'template';
+export function editor({ changed }) {
+  let format = 'apple';
   const id = freshID();
   const text = el('textarea', {
-    class: 'code', id, spellcheck: 'false', autocapitalize: 'off', autocomplete: 'off', rows: 11,
+    class: 'code', id, spellcheck: 'false', autocapitalize: 'off', autocomplete: 'off', rows: 14,
     'aria-describedby': `${id}-size ${id}-said`, wrap: 'soft',
   });
   const meter = el('meter', { min: 0, class: 'fill', 'aria-hidden': 'true' });
   const sizeText = el('span', { id: `${id}-size`, class: 'hint' });
   const said = el('ul', { id: `${id}-said`, class: 'said', 'aria-live': 'polite' });
-  const sample = el('select', { 'aria-label': t('payload.sample') });
+  const sample = el('select');
+  const sampleField = field(t('payload.sample'), sample);
   const rows = el('div', { class: 'stack' });
   const headerBox = el('details', null, el('summary', null, t('payload.headers')), el('div', { class: 'stack' },
     el('p', { class: 'hint' }, t('payload.headersHint')), rows,
     el('div', { class: 'buttons' }, button(t('payload.addHeader'), () => addHeader('', '').focus()))));
-  let isSample = true;
 
   /**
    * @param {string} name
    * @param {string} value
    */
   function addHeader(name, value) {
-    const names = headerNames[current] ?? {};
+    const names = headerNames[format] ?? {};
     const listed = freshID();
     const values = freshID();
     const nameBox = input({ value: name, list: listed, 'aria-label': t('payload.headerName'), placeholder: Object.keys(names)[0] ?? 'name' });
@@ -62,16 +47,6 @@ export function editor({ format, body, changed, only }) {
     return nameBox;
   }
 
-  /** @param {import('./platforms.js').Sample | undefined} given */
-  function take(given) {
-    text.value = given?.body ?? '';
-    rows.replaceChildren();
-    for (const [name, value] of Object.entries(given?.headers ?? {})) addHeader(name, value);
-    headerBox.open = rows.childElementCount > 0;
-    isSample = true;
-    update();
-  }
-
   const headers = () => {
     /** @type {Record<string, string>} */
     const all = {};
@@ -81,12 +56,9 @@ export function editor({ format, body, changed, only }) {
     }
     return all;
   };
-  /** @returns {Content} */
-  const value = () => ({ format: current, body: text.value, headers: headers() });
-  const verdict = () => check(current, text.value, headers());
 
-  function update() {
-    const { size, limit, faults, hints } = verdict();
+  function draw() {
+    const { size, limit, faults, hints } = check(format, text.value, headers());
     const most = limit ?? 0;
     meter.hidden = most === 0;
     meter.max = Math.max(most, 1);
@@ -95,108 +67,46 @@ export function editor({ format, body, changed, only }) {
     sizeText.textContent = limit === null ? bytes(size) : t('payload.size', { size: bytes(size), limit: bytes(limit) });
     text.setAttribute('aria-invalid', String(faults.length > 0));
     fill(said, faults.map((fault) => el('li', { class: 'bad' }, fault)), hints.map((hint) => el('li', { class: 'note' }, hint)));
-    changed();
+  }
+  function update() {
+    draw();
+    changed({ body: text.value, headers: headers() });
   }
 
-  function offerSamples() {
-    fill(sample, samples[current].map(({ name }, index) => el('option', { value: index }, t(name))));
-    sample.disabled = samples[current].length < 2;
+  /**
+   * @param {string} wanted format
+   * @param {import('./message.js').Content} content
+   */
+  function show(wanted, { body, headers: given }) {
+    const isOther = format !== wanted || sample.childElementCount === 0;
+    format = wanted;
+    if (isOther) {
+      const offered = samples[format] ?? [];
+      fill(sample, el('option', { value: '' }, t('payload.ownText')), offered.map(({ name }, index) => el('option', { value: index }, t(name))));
+      sampleField.hidden = offered.length === 0;
+    }
+    // Not under the cursor of somebody who writes.
+    if (text.value !== body) text.value = body;
+    if (JSON.stringify(headers()) !== JSON.stringify(given)) {
+      rows.replaceChildren();
+      for (const [name, value] of Object.entries(given)) addHeader(name, value);
+      headerBox.open ||= rows.childElementCount > 0 && format !== 'windows';
+    }
+    draw();
   }
 
-  const formatBox = select(formats().filter(([format]) => !only || only.includes(format)), current, (format) => {
-    const kept = text.value;
-    const wasSample = isSample;
-    current = format;
-    offerSamples();
-    // Written text stays; a sample is replaced by one of the other format.
-    if (wasSample || kept.trim() === '') take(samples[format][0]);
-    else update();
-  });
-  sample.addEventListener('change', () => take(samples[current][Number(sample.value)]));
-  text.addEventListener('input', () => { isSample = false; update(); });
-
-  offerSamples();
-  take(samples[current][0]);
-  if (body !== undefined) {
-    text.value = body;
-    isSample = false;
+  sample.addEventListener('change', () => {
+    const given = samples[format][Number(sample.value)];
+    if (sample.value === '' || !given) return;
+    sample.value = '';
+    show(format, { body: given.body, headers: given.headers ?? {} });
     update();
-  }
+  });
+  text.addEventListener('input', update);
+
   const node = el('div', { class: 'stack' },
-    el('div', { class: 'row' }, field(t('payload.format'), formatBox), field(t('payload.sample'), sample)),
     el('div', { class: 'field' }, el('div', { class: 'over' }, el('label', { for: id }, t('payload.title')),
       button(t('payload.tidy'), () => { text.value = tidy(text.value); update(); }, { class: 'quiet' })),
-    text, el('div', { class: 'under' }, meter, sizeText), said), headerBox);
-  return { node, value, verdict, format: () => current };
-}
-
-/**
- * A tag expression, with its audience counted while typing.
- * @param {{hub: string, value: string, signal: AbortSignal, format: () => string, hint?: string,
- *   changed: (value: string) => void}} options
- */
-export function audienceField({ hub, value, signal, format, changed, hint }) {
-  const box = input({ value, autocapitalize: 'off', placeholder: 'news && !muted' });
-  const result = el('div', { class: 'audience', 'aria-live': 'polite' });
-  /** @type {{total: number, isFor: string | null} | null} */
-  let known = null;
-  let asked = new AbortController();
-
-  const count = async (/** @type {string | null} */ tags) => {
-    asked.abort();
-    const own = asked = new AbortController();
-    signal.addEventListener('abort', () => own.abort(), { once: true });
-    known = null;
-    try {
-      const reply = await api.json(api.at(hub, 'audience'), { query: { tags }, signal: own.signal });
-      if (own.signal.aborted) return;
-      const { total, rows } = reached(reply.counts, format());
-      known = { total, isFor: tags };
-      box.setAttribute('aria-invalid', 'false');
-      fill(result, el('strong', null, t(reply.estimate ? 'send.reachesAbout' : 'send.reaches', { n: total })),
-        rows.map(([platform, n]) => el('span', { class: 'badge' }, `${platformName(platform)} ${number(n)}`)));
-    } catch (error) {
-      if (own.signal.aborted) return;
-      box.setAttribute('aria-invalid', 'true');
-      fill(result, error instanceof api.APIError && error.status === 400
-        ? el('span', { class: 'fault' }, error.message) : failure(error));
-    }
-  };
-  const calm = calmly((/** @type {string | null} */ tags) => void count(tags), 250);
-  /**
-   * Counts again; null means everyone.
-   * @param {string | null} tags
-   */
-  const recount = (tags) => {
-    known = null;
-    if (tags === '') fill(result, el('span', { class: 'hint' }, t('send.noTags')));
-    else calm(tags);
-  };
-  box.addEventListener('input', () => { changed(box.value.trim()); recount(box.value.trim()); });
-  return {
-    field: field(t('send.tags'), box, hint ?? t('send.tagsHint')), box, result, recount,
-    value: () => box.value.trim(),
-    /**
-     * The last count, if it was for this expression.
-     * @param {string | null} tags
-     */
-    known: (tags) => known?.isFor === tags ? known.total : null,
-  };
-}
-
-/**
- * The audience counts that a send of this format reaches.
- * @param {{platform: string, template: string | null, devices: number}[]} counts
- * @param {string} format
- */
-export function reached(counts, format) {
-  const platform = platformOf(format);
-  /** @type {Map<string, number>} */
-  const sums = new Map();
-  for (const count of counts) {
-    const isMeant = platform === null ? count.template !== null : count.template === null && count.platform === platform;
-    if (isMeant) sums.set(count.platform, (sums.get(count.platform) ?? 0) + count.devices);
-  }
-  const rows = [...sums].sort((one, other) => other[1] - one[1]);
-  return { rows, total: rows.reduce((all, row) => all + row[1], 0) };
+    text, el('div', { class: 'under' }, meter, sizeText), said), headerBox, sampleField);
+  return { node, show, focus: () => text.focus() };
 }

@@ -2,6 +2,7 @@
 // Rules for payloads: samples, sizes and faults, checked while typing. The hub decides (a dry
 // run asks it); this only shows it earlier. docs/protocol/rest.md, sections 5.2 and 9.
 
+import { parse } from './markup.js';
 import { notificationLimit, platformOf, platforms } from './platforms.js';
 import { t } from './text.js';
 
@@ -205,34 +206,9 @@ function checkFCM(value, verdict) {
  * @param {Verdict} verdict
  */
 function checkXML(format, body, verdict) {
-  const root = outline(body);
-  if (root === null) verdict.faults.push(t('payload.noXML'));
+  const root = parse(body)?.root.name;
+  if (root === undefined) verdict.faults.push(t('payload.noXML'));
   else if (format === 'windows' && !['toast', 'tile', 'badge'].includes(root)) verdict.hints.push(t('payload.root', { names: 'toast, tile, badge' }));
-}
-
-/**
- * The root's name of a well-formed document, else null. Trusted Types leave a page no parser
- * for its own text; this needs none.
- * @param {string} text
- */
-function outline(text) {
-  const rest = text.replace(/<\?[^]*?\?>|<!--[^]*?-->|<!\[CDATA\[[^]*?\]\]>/g, '');
-  /** @type {string[]} */
-  const open = [];
-  let root = '';
-  let end = 0;
-  for (const match of rest.matchAll(/<(\/?)([\w:.-]+)((?:\s+[\w:.-]+\s*=\s*(?:"[^"<]*"|'[^'<]*'))*)\s*(\/?)>/g)) {
-    const between = rest.slice(end, match.index);
-    if (/[<>]/.test(between) || (open.length === 0 && between.trim())) return null;
-    end = (match.index ?? 0) + match[0].length;
-    const [, closes, name, , isEmpty] = match;
-    if (closes) { if (open.pop() !== name) return null; } else {
-      if (open.length === 0 && root) return null;
-      root ||= name;
-      if (!isEmpty) open.push(name);
-    }
-  }
-  return open.length === 0 && root && rest.slice(end).trim() === '' ? root : null;
 }
 
 /**

@@ -2,7 +2,7 @@
 // The sheet of platforms: what sets them apart. The server makes it from
 // Sources/NotificationHubs/Platforms, so that nothing here repeats it.
 
-import { t } from './text.js';
+import { has, t } from './text.js';
 
 /**
  * @typedef {{name: string, body: string, headers?: Record<string, string>}} Sample `name` is a key of texts
@@ -49,6 +49,12 @@ export const notificationLimit = 65_536;
  * @returns {string}
  */
 export const platformName = (platform) => platforms[platform ?? '']?.name ?? platform ?? '–';
+
+/**
+ * As people call its devices.
+ * @param {string} platform
+ */
+export const platformWord = (platform) => has(`compose.platform.${platform}`) ? t(`compose.platform.${platform}`) : platformName(platform);
 
 /**
  * The platform of a format; null for templates.

@@ -92,6 +92,9 @@ export function shortTime(value) {
 /** @param {string} value */
 export const day = (value) => new Intl.DateTimeFormat(locale, { month: 'short', day: 'numeric' }).format(new Date(value));
 
+/** @param {'long' | 'short'} length e.g. "Monday, 23 November" */
+export const today = (length) => new Intl.DateTimeFormat(locale, { weekday: length, month: length, day: 'numeric' }).format(new Date());
+
 /** @param {string} value */
 export const hour = (value) => new Intl.DateTimeFormat(locale, { hour: '2-digit', minute: '2-digit' }).format(new Date(value));
 
@@ -105,6 +108,12 @@ export function ago(value) {
     if (Math.abs(seconds) >= size) return format.format(Math.trunc(seconds / size), unit);
   }
   return format.format(Math.trunc(seconds), 'second');
+}
+
+/** @param {number} seconds e.g. "4 hours", "7 days" */
+export function span(seconds) {
+  const [size, unit] = /** @type {[number, string]} */ (seconds % 86_400 === 0 ? [86_400, 'day'] : seconds % 3600 === 0 ? [3600, 'hour'] : [60, 'minute']);
+  return number(Math.round(seconds / size), { style: 'unit', unit, unitDisplay: 'long' });
 }
 
 /** @param {number} seconds e.g. "1 min 20 s" */

@@ -310,6 +310,34 @@ export function field(label, control, hint) {
     hint && el('div', { class: 'hint', id: hintID }, hint));
 }
 
+/**
+ * A control with its label, a word at the right of that, a hint, and below a fault that can be set.
+ * @template {HTMLElement} C
+ * @param {string} label
+ * @param {C} control
+ * @param {{hint?: string, class?: string}} [options]
+ */
+export function labelled(label, control, options = {}) {
+  const { hint, class: more = '' } = options;
+  control.id ||= freshID();
+  const [hintID, faultID] = [freshID(), freshID()];
+  const beside = el('span', { class: 'only' });
+  const wrong = el('div', { class: 'hint bad-text', id: faultID, hidden: true });
+  if (hint) control.setAttribute('aria-describedby', hintID);
+  const node = el('div', { class: `field ${more}` }, el('div', { class: 'label-row' }, el('label', { for: control.id }, label), beside), control,
+    hint && el('div', { class: 'hint', id: hintID }, hint), wrong);
+  /** @param {string} text '' for none */
+  const fault = (text) => {
+    wrong.textContent = text;
+    wrong.hidden = text === '';
+    control.setAttribute('aria-invalid', String(text !== ''));
+    const described = [hint && hintID, text && faultID].filter(Boolean).join(' ');
+    if (described) control.setAttribute('aria-describedby', described);
+    else control.removeAttribute('aria-describedby');
+  };
+  return { node, control, beside, fault };
+}
+
 /** @param {Attributes} attributes */
 export const input = (attributes) =>
   el('input', { type: 'text', autocomplete: 'off', spellcheck: 'false', ...attributes });
@@ -352,6 +380,12 @@ export function choice(label, options, value, changed) {
       type: 'radio', name, value: key, checked: key === value, on: { change: () => changed(key) },
     }), el('span', null, text)))));
 }
+
+/**
+ * A few choices whose label only screen readers say.
+ * @param {Parameters<typeof choice>} given
+ */
+export const bare = (...given) => Object.assign(choice(...given), { className: 'choice bare' });
 
 /**
  * A form that does not leave the page.

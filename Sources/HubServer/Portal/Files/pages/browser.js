@@ -2,12 +2,12 @@
 // This browser as a device of the hub: it subscribes, registers, shows what arrives, and sends to itself.
 
 import * as api from '../api.js';
-import { requestHeaders, showAs } from '../copyas.js';
+import { showAs } from '../copyas.js';
+import { report, tested } from '../sending.js';
 import * as standIn from '../standin.js';
 import { shortTime, t } from '../text.js';
 import { announce, badge, button, data, el, facts, failure, field, fill, form, heading, input, link, notice, nothing, pause, section, submitButton } from '../view.js';
 import { decoded, encoded } from '../webpush.js';
-import { report } from './testsend.js';
 
 /** @typedef {{title: string, body: string, at: number, isStandIn: boolean, isShown: boolean}} Message */
 /** @typedef {{endpoint: string, p256dh: string, auth: string}} Channel */
@@ -107,13 +107,11 @@ export async function show(page) {
   const send = (to) => ({ hub: page.hub, format: 'template', body: JSON.stringify({ message: message.value }), headers: {}, tags: to });
   const sending = section(t('browser.send'), form(async () => {
     const began = performance.now();
-    const { document } = await api.xml(api.at(page.hub, 'messages'), {
-      method: 'POST', query: { test: true }, headers: requestHeaders(send(`$InstallationId:{${device?.id}}`)), body: send(null).body, signal: page.signal,
-    });
-    fill(result, report(page, document, 'template', performance.now() - began));
+    const document = await tested(send(`$InstallationId:{${device?.id}}`), page.signal);
+    fill(result, report([document], true, performance.now() - began));
   }, el('div', { class: 'row' }, field(t('phones.message'), message),
     el('div', { class: 'buttons' }, submitButton(t('browser.sendHere')),
-      button(t('send.copyAs'), () => showAs(send(device?.tags[0] ?? null)), { class: 'quiet' })))), result);
+      button(t('send.copyAs'), () => showAs([send(device?.tags[0] ?? null)]), { class: 'quiet' })))), result);
 
   page.main.append(
     section(t('browser.subscription'), state, form(async () => {

@@ -2,7 +2,7 @@
 // One device: its data in the hub, its tags, its last pushes and why it did or did not get them.
 
 import * as api from '../api.js';
-import { handleOf, isNever, stateOf } from '../devices.js';
+import { handleOf, isNever, markedMine, markMine, stateOf } from '../devices.js';
 import { explain, explanationView, pretty, verdictBadge } from '../explanation.js';
 import { platformName } from '../platforms.js';
 import { has, t } from '../text.js';
@@ -24,8 +24,8 @@ export async function show(page) {
   const handle = handleOf(device);
   page.main.append(
     heading(device.installationId,
-      maySend && el('a', { href: page.to('test') + '?tags=' + encodeURIComponent(tag), class: 'as-button' }, t('device.test')),
-      maySend && el('a', { href: page.to('send') + '?tags=' + encodeURIComponent(tag), class: 'as-button' }, t('device.send')),
+      maySend && mineButton(page.hub, device.installationId),
+      maySend && el('a', { href: page.to('compose') + '?tags=' + encodeURIComponent(tag), class: 'as-button' }, t('device.send')),
       mayChange && button(t('view.delete'), () => remove(page, device), { class: 'danger' })),
     section(t('device.about'), facts([
       [t('devices.platform'), platformName(device.platform)],
@@ -40,6 +40,21 @@ export async function show(page) {
     section(t('device.templates'), templates(device)),
     section(t('device.pushes'), el('p', { class: 'hint' }, t('device.pushesHint', { n: latest })),
       later(page.signal, () => pushes(page, device)), explainForm(page, device)));
+}
+
+/**
+ * Says that a device is this browser's person's, for tests of a message.
+ * @param {string} hub
+ * @param {string} id
+ */
+function mineButton(hub, id) {
+  const isMarked = () => markedMine(hub).includes(id);
+  const node = button(t('device.mine'), () => {
+    markMine(hub, id, !isMarked());
+    node.setAttribute('aria-pressed', String(isMarked()));
+    announce(t(isMarked() ? 'device.isMine' : 'device.notMine'));
+  }, { 'aria-pressed': String(isMarked()) });
+  return node;
 }
 
 /** Members with a place of their own on the page, or none. */

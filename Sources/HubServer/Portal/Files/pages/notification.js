@@ -29,7 +29,7 @@ export async function show(page) {
       && button(t('notification.abort'), () => abort(page, path, update), { class: 'danger' }),
     telemetry.state === 'Scheduled' && api.role(page.hub) !== 'viewer'
       && button(t('notification.cancel'), () => cancel(page, id, update), { class: 'danger' }),
-    api.role(page.hub) !== 'viewer' && el('a', { class: 'as-button', href: page.to('send') + '?' + new URLSearchParams({
+    api.role(page.hub) !== 'viewer' && el('a', { class: 'as-button', href: page.to('compose') + '?' + new URLSearchParams({
       format: telemetry.format, body: telemetry.body, ...telemetry.tags ? { tags: telemetry.tags } : {},
     }) }, t('notification.again')));
   let sender = '';
@@ -292,5 +292,5 @@ function payload({ body, format }) {
   return el('div', { class: platform ? 'split' : 'stack' }, el('div', { class: 'stack' },
     body ? code(body, t('notification.payload')) : el('p', { class: 'hint' }, t('notification.noPayload')),
     body && el('p', { class: 'hint' }, bytes(new TextEncoder().encode(body).length), ' ', copyButton(body))),
-  platform && body && preview(platform, body));
+  platform && body && preview(platform, body, { isSmall: true }));
 }

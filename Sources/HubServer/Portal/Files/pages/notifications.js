@@ -42,7 +42,7 @@ export function show(page) {
     list.replaceChildren(pagedList({
       caption: t('notifications.title'), signal,
       empty: isNarrow ? nothing(t('notifications.noMatch'), el('p', null, t('notifications.noMatchAdvice')))
-        : nothing(t('notifications.none'), maySend && el('div', { class: 'buttons' }, el('a', { class: 'as-button main', href: page.to('send') }, t('send.title')))),
+        : nothing(t('notifications.none'), maySend && el('div', { class: 'buttons' }, el('a', { class: 'as-button main', href: page.to('compose') }, t('compose.title')))),
       load: async (from) => {
         const found = await api.list(api.at(page.hub, 'messages'), 'notifications', query, from, signal);
         const known = await actorsOf(page.hub, found.items, value('actor'), signal);
@@ -80,7 +80,7 @@ export function show(page) {
   };
 
   page.main.append(
-    heading(t('notifications.title'), maySend && el('a', { class: 'as-button main', href: page.to('send') }, t('send.title'))),
+    heading(t('notifications.title'), maySend && el('a', { class: 'as-button main', href: page.to('compose') }, t('compose.title'))),
     el('div', { class: 'row filters', role: 'search', 'aria-label': t('notifications.filter') },
       field(t('notifications.state'), select([['', t('notifications.any')], ...allStates.map((state) => /** @type {[string, string]} */ ([state, stateName(state)]))], value('state'), (given) => set('state', given))),
       field(t('notifications.kind'), select([['', t('notifications.any')], ...kinds.map((kind) => /** @type {[string, string]} */ ([kind, t(`notifications.kind.${kind}`)]))], value('kind'), (given) => set('kind', given))),

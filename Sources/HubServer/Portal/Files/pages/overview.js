@@ -9,7 +9,7 @@ import { freshly } from '../reauthentication.js';
 import { advice, failures, kindOf, stateBadge, total } from '../outcomes.js';
 import { platformName, platforms } from '../platforms.js';
 import { number, percent, t } from '../text.js';
-import { announce, badge, button, checkbox, choice, confirm, data, dialog, el, failure, field, fill, form, heading, input, later, link, moment, notice, section, skeleton, submitButton, table } from '../view.js';
+import { announce, badge, bare, button, checkbox, confirm, data, dialog, el, failure, field, fill, form, heading, input, later, link, moment, notice, section, skeleton, submitButton, table } from '../view.js';
 
 /**
  * Time range, and the length of a step, in seconds.
@@ -50,13 +50,13 @@ export async function show(page) {
   };
   page.main.append(
     heading(hub, isManager && button(t('overview.settings'), async () => settings(page, await oneHub(hub, signal))),
-      api.role(hub) !== 'viewer' && el('a', { class: 'as-button main', href: page.to('test') }, t('test.title'))),
+      api.role(hub) !== 'viewer' && el('a', { class: 'as-button main', href: page.to('compose') }, t('compose.title'))),
     later(signal, () => warnings(page, description, audience), 1),
-    Object.assign(choice(t('overview.range'), Object.keys(ranges).map((key) => [key, t(`overview.${key}`)]), range, (value) => {
+    bare(t('overview.range'), Object.keys(ranges).map((key) => [key, t(`overview.${key}`)]), range, (value) => {
       range = value;
       page.keep({ range: value === 'day' ? null : value });
       draw();
-    }), { className: 'choice bare' }),
+    }),
     figures,
     el('div', { class: 'grid' },
       section(t('overview.devices'), later(signal, async () => devices(page, await audience))),

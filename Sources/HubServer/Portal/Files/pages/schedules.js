@@ -11,7 +11,7 @@ export async function show(page) {
   page.title(t('schedules.title'));
   const mayCancel = api.role(page.hub) !== 'viewer';
   page.main.append(
-    heading(t('schedules.title'), mayCancel && el('a', { href: page.to('send') + '?when=later', class: 'as-button' }, t('schedules.new'))),
+    heading(t('schedules.title'), mayCancel && el('a', { href: page.to('compose') + '?when=later', class: 'as-button' }, t('schedules.new'))),
     pagedList({
       caption: t('schedules.title'), signal: page.signal,
       empty: nothing(t('schedules.none'), el('p', null, t('schedules.noneAdvice'))),

@@ -13,7 +13,7 @@ export async function show(page) {
   const receipt = el('div', { role: 'status' });
   page.main.append(
     heading(t('user.title', { name: id }),
-      api.role(page.hub) !== 'viewer' && el('a', { href: page.to('send') + '?tags=' + encodeURIComponent(`$UserId:{${id}}`), class: 'as-button' }, t('user.send')),
+      api.role(page.hub) !== 'viewer' && el('a', { href: page.to('compose') + '?tags=' + encodeURIComponent(`$UserId:{${id}}`), class: 'as-button' }, t('user.send')),
       api.role(page.hub) === 'manager' && button(t('user.erase'), () => erase(page, receipt), { class: 'danger' })),
     receipt,
     section(t('user.devices'), pagedList({
