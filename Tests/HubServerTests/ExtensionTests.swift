@@ -92,7 +92,8 @@ struct ExtensionTests {
       "installations?user=", "tags/a%2Cb/registrations", "tags/$UserId/registrations",
       "tags/a%20b/registrations", "messages?state=lost", "messages?state=",
       "messages?state=Completed,",
-      "messages?kind=mass", "messages?tag=a%20b", "messages?from=yesterday", "messages?until=",
+      "messages?kind=mass", "messages?q=", "messages?q=%20", "messages?tag=a%20b",
+      "messages?from=yesterday", "messages?until=",
       "messages?continuationtoken=AAAA", "messages?$top=0", "schedulednotifications?from=1/2",
     ])
   func nonsense(path: String) async throws {
@@ -238,7 +239,8 @@ struct ExtensionTests {
       for (query, count) in [
         ("state=enqueued", 6), ("state=Enqueued,Scheduled", 7), ("state=Completed", 0),
         ("kind=broadcast", 2), ("kind=Tag", 3), ("kind=direct", 1), ("tag=NEWS", 3),
-        ("tag=number4&$top=1", 1), ("from=2030-01-05T10:00:00Z", 7),
+        ("q=NUMBER4", 1), ("q=payload", 0), ("tag=number4&$top=1", 1),
+        ("from=2030-01-05T10:00:00Z", 7),
         ("until=2030-01-05T10:00:00Z", 0),
         ("from=2030-01-05T12:00:00%2B02:00&until=2030-01-05T12:00:01+02:00", 7),
       ] {

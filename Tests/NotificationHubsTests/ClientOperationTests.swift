@@ -305,10 +305,11 @@ struct ClientOperationTests {
 
   @Test("notifications and schedules are listed as documented")
   func notifications() async throws {
-    let sent = NotificationSummary(
+    var sent = NotificationSummary(
       notificationID: "n", state: .completed, kind: .tag, format: "apple", tags: "a && b",
       enqueueTime: Date(timeIntervalSince1970: 1), endTime: Date(timeIntervalSince1970: 2.5),
       outcomes: ["Success": 5, "BadChannel": 2, "Skipped": 1])
+    (sent.title, sent.text, sent.textState) = ("Goal!", "Oslo leads", .kept)
     let waiting = NotificationSummary(
       notificationID: "s", state: .scheduled, kind: .schedule, format: "template",
       dueTime: Date(timeIntervalSince1970: 9))
@@ -320,13 +321,13 @@ struct ClientOperationTests {
       Self.reply(String(decoding: NotificationList.json([waiting]), as: UTF8.self)))
     let client = Self.client(transport)
     let query = NotificationQuery(
-      states: [.completed, .abandoned], kind: .tag, tag: "a",
+      states: [.completed, .abandoned], kind: .tag, tag: "a", search: "goal!",
       from: Date(timeIntervalSince1970: 0), until: Date(timeIntervalSince1970: 60), pageSize: 1)
     #expect(try await client.notifications(query).all() == [sent])
     #expect(sent.succeeded == 5 && sent.failed == 2)
     #expect(try await client.scheduledNotifications().all() == [waiting])
     let first =
-      "/messages?api-version=2020-06&state=Completed%2CAbandoned&kind=tag&tag=a"
+      "/messages?api-version=2020-06&state=Completed%2CAbandoned&kind=tag&tag=a&q=goal%21"
       + "&from=1970-01-01T00%3A00%3A00.000Z&until=1970-01-01T00%3A01%3A00.000Z&$top=1"
     #expect(
       transport.requests.map {

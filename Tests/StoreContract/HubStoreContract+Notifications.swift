@@ -99,14 +99,50 @@ extension HubStoreContract {
       page.startedAt = now + 2
       try await store.checkpoint(page)
       let found = try await list(store, .init(), .newestFirst, hub: hub, limit: 9)
-      try expectEqual(
-        found,
-        [
-          NotificationSummary(
-            notificationID: "a", state: .completed, kind: .tag, format: "template", tags: "x",
-            enqueueTime: now, startTime: now + 2, endTime: now + 5,
-            outcomes: ["Success": 6, "BadChannel": 1])
-        ])
+      let wanted = NotificationSummary(
+        notificationID: "a", state: .completed, kind: .tag, format: "template", tags: "x",
+        enqueueTime: now, startTime: now + 2, endTime: now + 5,
+        outcomes: ["Success": 6, "BadChannel": 1])
+      try expectEqual(found, [wanted])
+    },
+    Clause("a list of notifications has their words, and is searched by these, tags and ids") {
+      store in
+      let hub = try await makeHub(store)
+      func accept(
+        _ id: String, _ format: NotificationRequest.Format, _ body: String, _ tags: String?,
+        at second: Int
+      ) async throws {
+        try await store.accept(
+          NotificationRecord(
+            id: NotificationID(rawValue: id), hub: hub,
+            request: NotificationRequest(
+              format: format, body: Array(body.utf8), tags: tags,
+              expression: try tags.map { try TagExpression(parsing: $0) }),
+            state: .enqueued, enqueuedAt: now + TimeInterval(second)))
+      }
+      try await accept(
+        "a", .template, #"{"Title":"Goal!","message":"Oslo leads 2:1"}"#, "news", at: 0)
+      try await accept(
+        "b", .native(.apns), #"{"aps":{"alert":"Ölmarkt öffnet"},"x":"goal"}"#, "oslo", at: 1)
+      try await accept(
+        "goal-1", .native(.fcmv1), #"{"message":{"data":{"secureId":"i","sealed":"Oslo"}}}"#, "x",
+        at: 2)
+      func found(_ search: String?) async throws -> [NotificationSummary] {
+        let filter = NotificationFilter(search: search)
+        let pages = try await list(store, filter, .newestFirst, hub: hub, limit: 1)
+        try expectEqual(pages, try await list(store, filter, .newestFirst, hub: hub, limit: 9))
+        return pages
+      }
+      try expectEqual(try await found(nil).map(\.title), [nil, nil, "Goal!"])
+      try expectEqual(try await found(nil).map(\.text), [nil, "Ölmarkt öffnet", "Oslo leads 2:1"])
+      try expectEqual(try await found(nil).map(\.textState), [.sealed, .kept, .kept])
+      // What is sealed, and what no device shows, is not found.
+      for (search, wanted) in [
+        ("GOAL", ["goal-1", "a"]), ("oslo", ["b", "a"]), ("ÖLM", ["b"]), ("leads 2", ["a"]),
+        ("secure", []),
+      ] {
+        try expectEqual(try await found(search).map(\.notificationID), wanted, search)
+      }
     },
     Clause("schedules are listed by the time at which they are due, as long as they wait") {
       store in

@@ -78,6 +78,8 @@ package struct NotificationFilter: Hashable, Sendable {
   package var kind: NotificationSummary.Kind?
   /// A tag that occurs anywhere in the expression.
   package var tag: Tag?
+  /// A part of the title, the text, the tags or the id, in lower case.
+  package var search: String?
   /// The earliest time: of acceptance or, in a list of schedules, the due time.
   package var from: Date?
   /// The time before which it must be.
@@ -85,8 +87,9 @@ package struct NotificationFilter: Hashable, Sendable {
 
   package init(
     states: Set<NotificationState>? = nil, kind: NotificationSummary.Kind? = nil, tag: Tag? = nil,
-    from: Date? = nil, until: Date? = nil
+    search: String? = nil, from: Date? = nil, until: Date? = nil
   ) {
+    self.search = search?.lowercased()
     self.states = states
     self.kind = kind
     self.tag = tag
@@ -94,16 +97,20 @@ package struct NotificationFilter: Hashable, Sendable {
     self.until = until
   }
 
-  /// Whether state, kind and tag match; times are left to the store's index.
+  /// Whether state, kind, tag and search match; times are left to the store's index.
   ///
+  /// - Parameter summary: With its words if the filter has a search.
   /// - Parameter expression: The tag expression of the notification.
   package func matches(_ summary: NotificationSummary, _ expression: TagExpression?) -> Bool {
     if let states, !states.contains(where: { $0.rawValue == summary.state.rawValue }) {
       return false
     }
     if let kind, summary.kind != kind { return false }
-    guard let tag else { return true }
-    return expression?.names(tag) == true
+    if let tag, expression?.names(tag) != true { return false }
+    guard let search else { return true }
+    return [summary.title, summary.text, summary.tags, summary.notificationID].contains {
+      $0?.lowercased().contains(search) == true
+    }
   }
 }
 

@@ -14,12 +14,13 @@ extension SubjectStore {
   }
 }
 
-/// Maximum number of notifications read for one page.
+/// Maximum number of notifications read for one page; of a search, whose payloads are read, too.
 private let notificationStretch = 5_000
+private let searchStretch = 500
 
 extension SubjectReading {
-  /// The next notifications of a list. Times limit the range of the index that is read; state, kind
-  /// and tag are compared row by row.
+  /// The next notifications of a list. Times limit the range of the index that is read; state, kind,
+  /// tag and search are compared row by row.
   func notifications(
     _ filter: NotificationFilter, in order: NotificationOrder, hub: Hub.ID,
     after: ListPosition?, limit: Int
@@ -38,13 +39,15 @@ extension SubjectReading {
     default: break
     }
     // One more than needed tells whether there are more.
-    try row.bind(hub, from, until, number, Int64(notificationStretch + 1))
+    let isSearch = filter.search != nil
+    let stretch = isSearch ? searchStretch : notificationStretch
+    try row.bind(hub, from, until, number, Int64(stretch + 1))
     var page = NotificationPage()
     var numbers: [Int64] = []
     var last: ListPosition?
     var seen = 0
     while try row.step() {
-      if page.notifications.count >= limit || seen == notificationStretch {
+      if page.notifications.count >= limit || seen == stretch {
         page.next = last
         break
       }
@@ -56,13 +59,15 @@ extension SubjectReading {
         var reader = ByteReader(bytes)
         return try reader.expression()
       }
-      let summary = summary(row, expression)
+      var summary = summary(row, expression)
+      if isSearch { summary.read(row.bytes(11)) }
       guard filter.matches(summary, expression) else { continue }
       page.notifications.append(summary)
       numbers.append(number)
     }
     for (index, number) in numbers.enumerated() {
       page.notifications[index].outcomes = try NotificationTable(sql).outcomes(of: number)
+      if !isSearch { page.notifications[index].read(try NotificationTable(sql).body(of: number)) }
     }
     return page
   }
@@ -91,7 +96,7 @@ extension NotificationFilter {
   func listing(in order: NotificationOrder) -> String {
     let columns = """
       SELECT id, public_id, format, tags, expression, state, enqueued_at, started_at, ended_at,
-        is_direct, due_at FROM notification WHERE hub = ?1
+        is_direct, due_at\(search == nil ? "" : ", body") FROM notification WHERE hub = ?1
       """
     // The conditions on state and end match those of the indexes letter for letter.
     switch order {
@@ -112,6 +117,12 @@ extension NotificationFilter {
 }
 
 extension NotificationTable {
+  fileprivate func body(of notification: Int64) throws -> [UInt8] {
+    let row = try connection.statement(
+      "SELECT body FROM notification WHERE id = ?1", notification)
+    return try row.step() ? row.bytes(0) : []
+  }
+
   /// Number of targets of a notification by outcome, named as in telemetry.
   fileprivate func outcomes(of notification: Int64) throws -> [String: Int] {
     let row = try connection.statement(

@@ -47,6 +47,27 @@ public struct NotificationSummary: Hashable, Sendable {
   public var dueTime: Date?
   /// The number of devices by the wire name of their outcome, over all platforms.
   public var outcomes: [String: Int]
+  /// The title that devices show, at most 200 characters; `nil` if there is none to show.
+  public var title: String?
+  /// The text that devices show, at most 200 characters; `nil` if there is none to show.
+  public var text: String?
+  /// Whether ``title`` and ``text`` are what it says, or why they are missing; `nil` if that is not
+  /// known, as of templates whose properties have other names.
+  public var textState: TextState?
+
+  /// Whether a list has the words of a notification; values newer than this build are preserved.
+  public struct TextState: RawRepresentable, Hashable, Sendable {
+    /// The value on the wire.
+    public let rawValue: String
+    /// Creates a state from its wire value.
+    public init(rawValue: String) { self.rawValue = rawValue }
+    /// The notification has words, and they are shown.
+    public static let kept = TextState(rawValue: "kept")
+    /// The words are for their device alone.
+    public static let sealed = TextState(rawValue: "sealed")
+    /// The notification has no words: it is for the app.
+    public static let silent = TextState(rawValue: "silent")
+  }
 
   /// Creates a summary.
   public init(
@@ -83,6 +104,8 @@ public struct NotificationQuery: Hashable, Sendable {
   public var kind: NotificationSummary.Kind?
   /// A tag that must occur anywhere in the tag expression, in any letter case.
   public var tag: Tag?
+  /// A part of the title, the text, the tag expression or the id, in any letter case.
+  public var search: String?
   /// The earliest time, inclusive; compared with the time of acceptance or, in a list of schedules,
   /// the due time.
   public var from: Date?
@@ -94,8 +117,10 @@ public struct NotificationQuery: Hashable, Sendable {
   /// Creates a query; without arguments it matches every notification.
   public init(
     states: [NotificationTelemetry.State] = [], kind: NotificationSummary.Kind? = nil,
-    tag: Tag? = nil, from: Date? = nil, until: Date? = nil, pageSize: Int? = nil
+    tag: Tag? = nil, search: String? = nil, from: Date? = nil, until: Date? = nil,
+    pageSize: Int? = nil
   ) {
+    self.search = search
     self.states = states
     self.kind = kind
     self.tag = tag
@@ -109,6 +134,7 @@ public struct NotificationQuery: Hashable, Sendable {
     let states = states.isEmpty ? nil : states.map(\.rawValue).joined(separator: ",")
     return .given([
       (Parameter.state, states), (Parameter.kind, kind?.rawValue), (Parameter.tag, tag?.rawValue),
+      (Parameter.search, search),
       (Parameter.from, from.map(WireDate.milliseconds)),
       (Parameter.until, until.map(WireDate.milliseconds)),
       (WireName.top, pageSize.map(String.init)),
@@ -124,6 +150,8 @@ package enum NotificationList {
     package static let state = "state"
     package static let kind = "kind"
     package static let tag = "tag"
+    /// A part of the title, the text, the tags or the id.
+    package static let search = "q"
     /// Times in ISO 8601.
     package static let from = "from"
     package static let until = "until"
@@ -163,6 +191,9 @@ extension NotificationSummary {
     writer.member("endTime", endTime)
     writer.member("dueTime", dueTime)
     writer.counts("outcomes", outcomes)
+    writer.member("title", title)
+    writer.member("text", text)
+    writer.member("textState", textState?.rawValue)
   }
 
   /// - Returns: `nil` if the id, the state or the kind is missing.
@@ -176,5 +207,8 @@ extension NotificationSummary {
       enqueueTime: value.date("enqueueTime"), startTime: value.date("startTime"),
       endTime: value.date("endTime"), dueTime: value.date("dueTime"),
       outcomes: value.counts("outcomes"))
+    title = value.text("title")
+    text = value.text("text")
+    textState = value.text("textState").map(TextState.init(rawValue:))
   }
 }

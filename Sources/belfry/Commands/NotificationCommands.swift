@@ -6,6 +6,7 @@ import Wire
 private struct NotificationListing: ParameterGroup {
   let client = ClientOptions(belfryOnly: "Send or the Manage")
   @Option("--tag", "TAG", "only those whose tag expression names this tag", .tag) var tag: Tag?
+  @Option("--search", "TEXT", "only those with this in title, text, tags or id") var search: String?
   @Option(
     "--from", "TIME", "not before: 2030-01-05T10:00:00Z, or back from now: -90s, -2h, -3d", .instant
   )
@@ -18,7 +19,7 @@ private struct NotificationListing: ParameterGroup {
     _ list: (NotificationHubClient, NotificationQuery) -> PagedList<NotificationSummary>
   ) async throws -> CommandResult {
     let query = NotificationQuery(
-      tag: tag, from: from, until: until, pageSize: min(100, limit + 1))
+      tag: tag, search: search, from: from, until: until, pageSize: min(100, limit + 1))
     return try await client.withHub(in: context) { access in
       let found = try await list(access.client, query).first(limit + 1)
       let shown = Array(found.prefix(limit))

@@ -68,47 +68,11 @@ extension PushPlatform {
   /// The parts of a payload that this kind of device shows; `nil` if it shows nothing.
   func shown(_ payload: Data) -> PhoneShown? {
     guard let phone = traits.phone else { return nil }
-    switch phone.reading {
-    case .alert:
-      guard let message = PushMessage(json: payload), message.isVisible else { return nil }
-      let text = message.text
-      return PhoneShown(title: text.title, subtitle: text.subtitle, body: text.body)
-    case .toast:
-      let lines = Self.toastLines(payload)
-      if let first = lines.first {
-        return PhoneShown(title: first, body: lines.dropFirst().joined(separator: "\n"))
-      }
-    case .members(let pairs):
-      guard let json = try? JSONValue.parse(Array(payload)) else { break }
-      func text(_ path: String) -> String? {
-        path.split(separator: ".").reduce(json as JSONValue?) { $0?[String($1)] }?.scalarText
-      }
-      for pair in pairs {
-        let shown = PhoneShown(title: text(pair.title), body: text(pair.body))
-        if shown.title != nil || shown.body != nil { return shown }
-      }
-    case .text: break
+    guard case .alert = phone.reading else {
+      return PayloadWords(payload, for: self).map { PhoneShown(title: $0.title, body: $0.body) }
     }
-    return phone.showsText ? Self.text(payload) : nil
-  }
-
-  /// The text of a payload without a prescribed format.
-  private static func text(_ payload: Data) -> PhoneShown? {
-    let text = String(decoding: payload, as: UTF8.self)
-    return text.isEmpty ? nil : PhoneShown(title: nil, body: text)
-  }
-
-  /// The lines of text in a toast.
-  private static func toastLines(_ payload: Data) -> [String] {
-    String(decoding: payload, as: UTF8.self).components(separatedBy: "<text").dropFirst()
-      .compactMap { part in
-        guard let start = part.firstIndex(of: ">"), let end = part.range(of: "</text>"),
-          start < end.lowerBound
-        else { return nil }
-        let escaped = String(part[part.index(after: start)..<end.lowerBound])
-        return [
-          ("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&apos;", "'"), ("&amp;", "&"),
-        ].reduce(escaped) { $0.replacingOccurrences(of: $1.0, with: $1.1) }
-      }
+    guard let message = PushMessage(json: payload), message.isVisible else { return nil }
+    let text = message.text
+    return PhoneShown(title: text.title, subtitle: text.subtitle, body: text.body)
   }
 }

@@ -136,7 +136,7 @@ extension NotificationRow {
     for (key, count) in now.counts {
       outcomes[key.outcome.inExtendedTelemetry.name, default: 0] += count
     }
-    return NotificationSummary(
+    var summary = NotificationSummary(
       notificationID: now.id.rawValue, state: .init(rawValue: now.state.rawValue),
       kind: .init(
         isScheduled: now.scheduledFor != nil, isDirect: request.isDirect,
@@ -144,6 +144,8 @@ extension NotificationRow {
       format: request.format.word, tags: request.tags, enqueueTime: now.enqueuedAt,
       startTime: now.startedAt, endTime: now.endedAt, dueTime: now.scheduledFor,
       outcomes: outcomes)
+    summary.read(request.body)
+    return summary
   }
 
   /// As lists of notifications show it; only a claim tells when it was released by the steady clock.

@@ -1,0 +1,66 @@
+package import NotificationHubs
+import Wire
+
+extension NotificationSummary {
+  /// Maximum number of characters of a title and of a text.
+  package static let wordLimit = 200
+
+  /// Reads what the notification says from its payload. The words of a sealed message
+  /// (docs/backend.md) are for its device alone, those beside them included. Of a template send
+  /// only properties that are named as words are read: others may be anything.
+  package mutating func read(_ body: [UInt8]) {
+    let json = try? JSONValue.parse(body)
+    if let json, json.isSealed {
+      textState = .sealed
+      return
+    }
+    let words =
+      if format == WireName.templateFormat {
+        json.flatMap(PayloadWords.init(properties:))
+      } else {
+        PushPlatform.allCases.first { $0.sendFormat == format }
+          .flatMap { PayloadWords(body, for: $0) }
+      }
+    title = words?.title?.clipped
+    text = words?.body?.clipped
+    if title != nil || text != nil {
+      textState = .kept
+    } else if format != WireName.templateFormat {
+      textState = .silent
+    }
+  }
+}
+
+extension PayloadWords {
+  /// The properties that templates commonly show.
+  fileprivate init?(properties: JSONValue) {
+    guard case .object(let members) = properties else { return nil }
+    func first(_ names: [String]) -> String? {
+      names.lazy.compactMap { name in
+        members.first { $0.name.lowercased() == name }?.value.scalarText
+      }.first { !$0.isEmpty }
+    }
+    self.init(
+      title: first(["title", "subject", "headline"]),
+      body: first(["message", "body", "text", "msg", "alert", "content", "description"]))
+  }
+}
+
+extension JSONValue {
+  /// Whether it carries a sealed payload, at any of the places where platforms have it.
+  fileprivate var isSealed: Bool {
+    let places = [self, self["data"], self["message"]?["data"], self["payload"]]
+    return places.contains { place in
+      if case .string? = place?["sealed"] { return true }
+      guard case .string(let text)? = place, text.contains(#""sealed""#) else { return false }
+      return (try? JSONValue.parse(text.utf8))?["sealed"] != nil
+    }
+  }
+}
+
+extension String {
+  fileprivate var clipped: String? {
+    let text = prefix(NotificationSummary.wordLimit)
+    return text.isEmpty ? nil : String(text)
+  }
+}
