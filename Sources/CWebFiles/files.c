@@ -63,11 +63,17 @@ static const struct belfry_web_file portal[] = {
     {"icon.svg", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/icon.svg" suffix(, 0)
     }},
+    {"list.css", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/list.css" suffix(, 0)
+    }},
     {"markup.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/markup.js" suffix(, 0)
     }},
     {"message.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/message.js" suffix(, 0)
+    }},
+    {"notificationrows.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/notificationrows.js" suffix(, 0)
     }},
     {"outcomes.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/outcomes.js" suffix(, 0)

@@ -577,7 +577,8 @@ LISTS = {
     "hub/demo/schedules": ("schedulednotifications", lambda text, n: {
         "notificationId": text, "state": text, "kind": text, "format": text, "tags": text, "enqueueTime": "2030-01-01T00:00:00Z", "dueTime": "2030-01-01T00:00:00Z"}),
     "hub/demo/notifications": ("messages", lambda text, n: {
-        "notificationId": text, "state": text, "kind": text, "format": text, "tags": text, "enqueueTime": "2030-01-01T00:00:00Z", "outcomes": {text: n}}),
+        "notificationId": text, "state": text, "kind": text, "format": text, "tags": text, "enqueueTime": "2030-01-01T00:00:00Z", "outcomes": {text: n},
+        **({"title": text, "text": text, "textState": text} if n % 3 else {})}),
     "hub/demo/activity": ("activity", lambda text, n: {
         "time": "2030-01-01T00:00:00Z", "hub": text, "actor": text, "via": text, "action": text, "object": text, "address": text, "status": 201}),
     "hub/demo/channels": ("channels", lambda text, n: text),
@@ -610,9 +611,9 @@ def test_hostile_texts_are_text_in_every_list(browser, address, path):
         """,
     )
     page.visit(path, settles=False)
-    page.await_value(f"document.querySelectorAll('tbody tr').length >= {count}", limit=120)
+    page.await_value(f"document.querySelectorAll('main :is(tbody tr, .rows > li)').length >= {count}", limit=120)
     found = page.run(
-        """[...document.querySelectorAll('tbody tr')].map((row) => [...row.querySelectorAll('*')]
+        """[...document.querySelectorAll('main :is(tbody tr, .rows > li)')].map((row) => [...row.querySelectorAll('*')]
              .flatMap((node) => [...[...node.childNodes].filter((part) => part.nodeType === 3).map((part) => part.data), node.title ?? '', node.getAttribute('aria-label') ?? ''])
              .join('\\u0001'))"""
     )

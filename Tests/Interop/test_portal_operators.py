@@ -238,7 +238,8 @@ def test_who_may_only_look_is_led_to_nothing_else_and_sees_who_sent(tab):
         assert not [path for path in leads if path.endswith("/compose")], (place, leads)
         page.check()
     page.visit("hub/shop/notifications")
-    page.reads("user/ann")
+    page.await_value("document.querySelector('.rows .by bdi')?.title === 'user/ann'")
+    assert page.run("document.querySelector('.rows .by bdi').innerText") == "Ann"
     groups = page.run("[...document.querySelectorAll('#side .group')].map((node) => node.innerText)")
     assert groups == ["Sending", "Audience", "Settings"]
 

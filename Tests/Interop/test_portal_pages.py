@@ -51,20 +51,25 @@ def test_a_filtered_list_can_be_shared_and_is_there_again_on_the_way_back(portal
     one = send(hub, "To one", f"$InstallationId:{{virtual-{device}}}")
     many = send(hub, "To many", "links")
     portal.visit("hub/demo/notifications")
+    portal.press("Filters")
     portal.run(
         "(() => { const box = [...document.querySelectorAll('label')].find((node) => node.innerText === 'Kind').control;"
         " box.value = 'single'; box.dispatchEvent(new Event('change')); })()"
     )
-    ids = "[...document.querySelectorAll('tbody a')].map((node) => node.pathname.split('/').pop())"
+    ids = "[...document.querySelectorAll('.rows a')].map((node) => node.pathname.split('/').pop())"
     portal.await_value(f"{ids}.includes('{one}') && !{ids}.includes('{many}')")
     # Who sent them is known from the activity log.
-    portal.await_value("document.querySelector('tbody').innerText.includes('policy/')")
+    portal.await_value("document.querySelector('.rows .by bdi').title.startsWith('policy/')")
     other = PortalPage.of(browser, portal.run("location.href"))
     other.visit()
     assert other.run(ids) == portal.run(ids)
-    assert other.run("[...document.querySelectorAll('label')].find((node) => node.innerText === 'Kind').control.value") == "single"
+    # What narrows the list stands there, and can be taken away.
+    other.reads("Kind: One device")
+    other.press("Remove the filter Kind")
+    other.await_value(f"{ids}.includes('{many}')")
+    other.check()
     other.close()
-    portal.run(f"[...document.querySelectorAll('tbody a')].find((node) => node.pathname.endsWith('{one}')).click()")
+    portal.run(f"[...document.querySelectorAll('.rows a')].find((node) => node.pathname.endsWith('{one}')).click()")
     portal.await_value(f"location.pathname.endsWith('/{one}')")
     # Also while the page is still being loaded.
     portal.run("history.back()")

@@ -523,13 +523,13 @@ export function table(caption, columns, items) {
 /**
  * A paged list. A page may be short, or empty, without being the last.
  * @template T
- * @param {{caption: string, columns: Column<T>[], empty: Child, signal: AbortSignal,
+ * @param {{caption: string, columns?: Column<T>[], empty: Child, signal: AbortSignal, view?: (items: T[]) => Element & {add: (more: T[]) => void},
  *   load: (from: string | null) => Promise<{items: T[], next: string | null}>, enough?: number}} what
- *   `enough` is the number of rows fetched before the button for more
+ *   `enough` is the number of rows fetched before the button for more; `view` is a table unless given
  */
-export function pagedList({ caption, columns, empty, signal, load, enough = 25 }) {
+export function pagedList({ caption, columns = [], empty, signal, load, enough = 25, view = (items) => table(caption, columns, items) }) {
   const node = el('div', { class: 'paged', 'aria-busy': 'true' }, skeleton());
-  /** @type {ReturnType<typeof table<T>> | null} */
+  /** @type {ReturnType<typeof view> | null} */
   let rows = null;
   let count = 0;
   const foot = el('div', { class: 'buttons' });
@@ -545,7 +545,7 @@ export function pagedList({ caption, columns, empty, signal, load, enough = 25 }
       if (page.items.length === 0) continue;
       count += page.items.length;
       if (rows) rows.add(page.items);
-      else rows = table(caption, columns, page.items);
+      else rows = view(page.items);
     } while (next && count < want && !signal.aborted);
     const shown = rows ?? (next ? el('span') : typeof empty === 'string' ? nothing(empty) : empty);
     said.textContent = count ? t(next ? 'view.shownSoFar' : 'view.shown', { n: count }) : '';

@@ -533,7 +533,7 @@ function askTime(at) {
 /** @param {import('../app.js').Page} page */
 async function chooseDraft(page) {
   const picked = await dialog(t('compose.draftsTitle'), (close) => {
-    const list = el('ul', { class: 'rows brief' });
+    const list = el('ul', { class: 'begun' });
     const draw = () => fill(list, drafts(page.hub).map(({ id, at, state }) => {
       const { title, text } = state.fields ?? {};
       const name = (state.isTemplate ? state.contents?.template?.body.replace(/\s+/g, ' ') : title || text) || t('compose.untitled');

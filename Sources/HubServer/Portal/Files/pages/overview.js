@@ -6,7 +6,8 @@ import { hubAddress } from '../app.js';
 import { chart } from '../chart.js';
 import { changeHub, deleteHub, oneHub, set, standing } from '../hubs.js';
 import { freshly } from '../reauthentication.js';
-import { advice, failures, kindOf, stateBadge, total } from '../outcomes.js';
+import { notificationRows } from '../notificationrows.js';
+import { advice, failures, kindOf, total } from '../outcomes.js';
 import { platformName, platforms } from '../platforms.js';
 import { number, percent, t } from '../text.js';
 import { announce, badge, bare, button, checkbox, confirm, data, dialog, el, failure, field, fill, form, heading, input, later, link, moment, notice, section, skeleton, submitButton, table } from '../view.js';
@@ -151,11 +152,7 @@ function bar(value, most) {
 async function recent(page) {
   const { items } = await api.list(api.at(page.hub, 'messages'), 'notifications', { $top: 6 }, null, page.signal);
   if (items.length === 0) return el('p', { class: 'hint' }, t('notifications.none'));
-  return [table(t('overview.recent'), [
-    { head: t('notifications.when'), cell: (item) => link(page.to('notifications', item.notificationId), moment(item.dueTime ?? item.enqueueTime)) },
-    { head: t('notifications.to'), cell: (item) => item.tags ? el('span', { class: 'mono' }, data(item.tags)) : t('notifications.everyone') },
-    { head: t('notifications.state'), cell: (item) => stateBadge(item.state) },
-  ], items), el('p', { class: 'small' }, link(page.to('notifications'), t('overview.all')))];
+  return [notificationRows({ to: page.to, items, isBrief: true }), el('p', { class: 'small' }, link(page.to('notifications'), t('overview.all')))];
 }
 
 /**
