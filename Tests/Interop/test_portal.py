@@ -703,6 +703,28 @@ def test_the_keyboard_reaches_everything_and_a_dialog_gives_back_its_place(porta
     assert portal.run("document.activeElement.innerText") == "Create a policy"
 
 
+def test_on_a_narrow_screen_the_pages_are_behind_a_menu(portal):
+    portal.size(*PHONE)
+    portal.visit("hub/demo/notifications")
+    links = "document.querySelector('#side a').checkVisibility()"
+    menu = "document.querySelector('#bar .menu')"
+    assert not portal.run(links) and portal.run(f"{menu}.ariaExpanded") == "false"
+    portal.run(f"{menu}.focus()")
+    portal.key("Enter", text="\r")
+    portal.await_value(f"{links} && {menu}.ariaExpanded === 'true' && document.activeElement.innerText === 'Overview'")
+    portal.check()
+    portal.key("Escape")
+    portal.await_value(f"!{links} && {menu}.ariaExpanded === 'false' && document.activeElement === {menu}")
+    portal.key("Enter", text="\r")
+    portal.run("[...document.querySelectorAll('#side a')].find((link) => link.innerText === 'Devices').click()")
+    portal.await_value("location.pathname.endsWith('/devices')")
+    portal.settle()
+    assert not portal.run(links)
+    portal.size(*WIDE)
+    portal.await_value(f"{links} && !{menu}.checkVisibility()")
+    portal.check()
+
+
 # --- The tutorial, with pictures -----------------------------------------------------------------
 
 PAGES = {

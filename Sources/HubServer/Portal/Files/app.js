@@ -9,7 +9,7 @@
 
 import * as api from './api.js';
 import { chooseLanguage, currentLanguage, languages, loadTexts, t } from './text.js';
-import { announce, button, el, failure, fill, heading, link, notice, pause, select, skeleton } from './view.js';
+import { announce, button, el, failure, fill, heading, link, notice, pause, select, skeleton, svg } from './view.js';
 
 /**
  * @typedef {object} Page
@@ -189,7 +189,16 @@ async function render(isFresh = false) {
 function frame(hub, current) {
   const identity = api.who();
   /** @type {HTMLElement} */ (document.getElementById('skip')).textContent = t('app.skip');
-  fill(bar,
+  side.classList.remove('open');
+  side.hidden = !hub || !identity;
+  // On a narrow screen the pages are behind it; elsewhere it is not shown.
+  const menu = el('button', { type: 'button', class: 'quiet menu', 'aria-label': t('app.menu'), 'aria-expanded': 'false', 'aria-controls': side.id },
+    svg('svg', { viewBox: '0 0 16 16', width: 20, height: 20, 'aria-hidden': 'true' }, svg('path', { d: 'M2 4h12M2 8h12M2 12h12' })));
+  menu.addEventListener('click', () => {
+    menu.setAttribute('aria-expanded', String(side.classList.toggle('open')));
+    if (side.classList.contains('open')) side.querySelector('a')?.focus();
+  });
+  fill(bar, !side.hidden && menu,
     el('a', { href: root, class: 'brand', 'aria-label': 'Belfry' }, el('img', { src: root + 'icon.svg', alt: '', width: 24, height: 24 }), el('span', null, 'Belfry')),
     hub && el('span', { class: 'crumb' }, el('span', { 'aria-hidden': 'true' }, '/'),
       el('a', { href: hubAddress(hub) }, el('bdi', null, hub))),
@@ -207,7 +216,6 @@ function frame(hub, current) {
       await api.signOut();
       await go(address('sign-in'));
     }, { class: 'quiet' }));
-  side.hidden = !hub || !identity;
   side.setAttribute('aria-label', t('app.pages'));
   if (side.hidden) return;
   /** @type {HTMLElement[]} */
@@ -252,6 +260,13 @@ async function watch() {
   }
 }
 
+side.addEventListener('keydown', (event) => {
+  if (event.key !== 'Escape' || !side.classList.contains('open')) return;
+  side.classList.remove('open');
+  const menu = /** @type {HTMLElement | null} */ (bar.querySelector('.menu'));
+  menu?.setAttribute('aria-expanded', 'false');
+  menu?.focus();
+});
 document.addEventListener('click', (event) => {
   if (event.defaultPrevented || event.button !== 0) return;
   if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;

@@ -4,6 +4,7 @@
 export default {
   // The frame, and what all pages share.
   'app.skip': 'Skip to content',
+  'app.menu': 'Menu',
   'app.pages': 'Pages of this hub',
   'app.language': 'Language',
   'app.signedIn': 'Signed in',

@@ -3,6 +3,7 @@
 export default {
   // The frame, and what all pages share.
   'app.skip': 'Aller au contenu',
+  'app.menu': 'Menu',
   'app.pages': 'Pages de ce hub',
   'app.language': 'Langue',
   'app.signedIn': 'Connecté',

@@ -3,6 +3,7 @@
 export default {
   // The frame, and what all pages share.
   'app.skip': '跳到正文',
+  'app.menu': '菜单',
   'app.pages': '此中心的页面',
   'app.language': '语言',
   'app.signedIn': '已登录',
