@@ -98,6 +98,7 @@ export function audience({ hub, signal, whom, changed, counted }) {
     noMine.hidden = whom.target !== 'mine';
     const [field] = { tags: [tags], person: [person], device: [device], everyone: [], mine: [] }[whom.target];
     for (const one of [tags, person, device]) one.fault(one === field ? fault : '');
+    if (fault && !field) fill(trouble, el('p', { class: 'hint bad-text' }, fault));
     reach.hidden = !known && !isCounting();
   }
   const isCounting = () => !known && !fault && !trouble.firstChild && !(whom.target === 'device' && whom.handle) && expressionOf(hub, whom) !== '';

@@ -68,7 +68,7 @@ export function previewAside({ signal, mayTry, isEmpty, shown, send, payload, fo
         item('size', limit ? t('payload.size', { size: bytes(size), limit: bytes(limit) }) : bytes(size)),
         ...remarks(chosen, text).map(([name, words]) => item(name, words)),
         sample?.registrationId ? item('phone', t('compose.realDevice'), ' ', short(sample.registrationId, 20))
-          : mayTry && !isRunning ? item('phone', t('compose.noRealDevice')) : '',
+          : samples.has(chosen) ? item('phone', t('compose.noRealDevice')) : '',
         missing.length > 0 ? item('tick', t('send.missing', { names: missing.join(', ') })) : ''),
       trouble && failure(trouble));
   }
@@ -81,6 +81,7 @@ export function previewAside({ signal, mayTry, isEmpty, shown, send, payload, fo
       if (!isRunning) draw();
       return;
     }
+    const asked = chosen;
     isRunning = true;
     isStale = false;
     try {
@@ -88,14 +89,15 @@ export function previewAside({ signal, mayTry, isEmpty, shown, send, payload, fo
       trouble = null;
       if (what.format === 'template') samples = new Map();
       found(reply);
-      const others = new Map([...samples].filter(([platform]) => platform !== chosen || what.format === 'template'));
+      const others = new Map(samples);
+      if (what.format !== 'template') others.set(asked, []);
       for (const sample of reply.samples) others.set(sample.platform, [...others.get(sample.platform) ?? [], sample]);
       samples = others;
     } catch (error) {
       if (signal.aborted) return;
       // What is wrong with the audience or the payload stands at its field.
       trouble = /** @type {any} */ (error).status === 400 ? null : error;
-      samples.delete(chosen);
+      samples.delete(asked);
     } finally {
       isRunning = false;
     }

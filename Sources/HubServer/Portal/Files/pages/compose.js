@@ -224,7 +224,7 @@ export function show(page) {
       });
       box.name = platform;
       return el('label', { title: platformName(platform) }, box, el('span', { class: 'one' }, symbol('tick', 'tick-mark'), platformWord(platform), ' ',
-        el('span', { class: 'amount' }, isDone ? t('compose.done') : isLacking ? t('compose.noCredential') : handle || whom.isCounting() && !natives.size ? '' : number(natives.get(platform) ?? 0))));
+        el('span', { class: 'amount' }, isDone ? t('compose.done') : isLacking ? t('compose.noCredential') : handle || !whom.known() && !(whom.isCounting() && natives.size) ? '' : number(natives.get(platform) ?? 0))));
     }));
     const affected = [...lacking].filter((platform) => natives.get(platform));
     fill(lacks, affected.length > 0 && t('compose.lacks', { n: affected.reduce((sum, platform) => sum + (natives.get(platform) ?? 0), 0), platforms: affected.map(platformWord).join(', ') }),
