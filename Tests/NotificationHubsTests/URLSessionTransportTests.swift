@@ -1,6 +1,7 @@
 import Foundation
-import NotificationHubs
 import Testing
+
+@testable import NotificationHubs
 
 #if canImport(Glibc)
   import Glibc
@@ -54,6 +55,78 @@ struct URLSessionTransportTests {
     #expect(reply.status == status)
     #expect(reply.header("trackingid") == "t")
     #expect(String(decoding: reply.body, as: UTF8.self) == body)
+  }
+
+  @Test(
+    "a redirect is a reply, and carries neither token nor body to another host",
+    .timeLimit(.minutes(5)), arguments: [301, 302, 303, 307, 308], [false, true])
+  func redirect(status: Int, isImage: Bool) async throws {
+    let (heard, hears) = AsyncStream.makeStream(of: String.self)
+    let other = try LoopbackServer { received, _ in
+      hears.yield(received)
+      return "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+    }
+    let server = try LoopbackServer { received, _ in
+      guard received.contains("\r\n\r\n") else { return nil }
+      return "HTTP/1.1 \(status) Moved\r\nLocation: http://127.0.0.1:\(other.port)/there\r\n"
+        + "Retry-After: 5\r\nContent-Length: 0\r\n\r\n"
+    }
+    var request = TransportRequest(
+      method: isImage ? "GET" : "PUT",
+      url: try #require(URL(string: "http://127.0.0.1:\(server.port)/hub1/x")),
+      headers: ["Authorization": "Bearer secret"], body: isImage ? nil : Data("body".utf8))
+    // An image's redirects are followed to addresses with https only.
+    request.followsRedirects = isImage
+    let transport = URLSessionTransport()
+    let reply = try await transport.send(request)
+    #expect(reply.status == status)
+    #expect(reply.header("Retry-After") == "5")
+    let streamed = try await transport.stream(request) { _ in hears.yield("a piece") }
+    #expect(streamed.status == status)
+    hears.finish()
+    for await received in heard { Issue.record("the other host heard \(received)") }
+  }
+
+  @Test("a body in one line is passed on in pieces, and an error's body has a limit")
+  func largeBodies() async throws {
+    let large = String(repeating: "x", count: 33 << 20)
+    let server = try LoopbackServer { received, _ in
+      guard received.hasSuffix("\r\n\r\n") else { return nil }
+      let status = received.contains("/image") ? "200 OK" : "400 No"
+      return "HTTP/1.1 \(status)\r\nContent-Length: \(large.utf8.count)\r\n\r\n\(large)"
+    }
+    func request(_ path: String) throws -> TransportRequest {
+      TransportRequest(
+        method: "GET", url: try #require(URL(string: "http://127.0.0.1:\(server.port)\(path)")))
+    }
+    let sizes = Locked<[Int]>([])
+    let reply = try await URLSessionTransport().stream(try request("/image")) { piece in
+      sizes.withLock { $0.append(piece.count) }
+    }
+    #expect(reply.status == 200 && reply.body.isEmpty)
+    #expect(sizes.withLock { $0.reduce(0, +) } == large.utf8.count)
+    #expect(sizes.withLock { $0.max() ?? 0 } < 4 << 20)
+    await #expect(throws: URLError(.dataLengthExceedsMaximum)) {
+      try await URLSessionTransport().send(try request("/error"))
+    }
+    await #expect(throws: URLError(.dataLengthExceedsMaximum)) {
+      try await URLSessionTransport().stream(try request("/error")) { _ in }
+    }
+  }
+
+  @Test(
+    "Retry-After is a number or a date, which counts from that of the reply",
+    arguments: [
+      ("30", nil, 30), ("Wed, 21 Oct 2037 07:28:00 GMT", "Wed, 21 Oct 2037 07:27:30 GMT", 30),
+      ("Wed, 21 Oct 2037 07:28:00 GMT", "Wed, 21 Oct 2037 08:00:00 GMT", 0), ("soon", nil, nil),
+    ] as [(String, String?, Int?)])
+  func retryAfter(value: String, date: String?, seconds: Int?) {
+    var headers = ["Retry-After": value]
+    headers["Date"] = date
+    #expect(TransportReply(status: 503, headers: headers).retryAfter == seconds)
+    #expect(
+      NotificationHubError(reply: TransportReply(status: 503, headers: headers)).retryAfter
+        == seconds)
   }
 
   @Test("a request whose task is cancelled ends", .timeLimit(.minutes(5)))

@@ -1,4 +1,5 @@
 public import Foundation
+import Wire
 
 /// Sends a client's requests. ``URLSessionTransport`` is the default; implement your own for a
 /// private certificate authority or for tests.
@@ -20,6 +21,9 @@ public struct TransportRequest: Hashable, Sendable {
   public var headers: [String: String]
   /// The body; `nil` for none.
   public var body: Data?
+  /// Whether redirects to addresses with https are followed. Only for a request without
+  /// credentials, which would go to the other host, too. Otherwise a redirect is the reply.
+  public var followsRedirects = false
 
   /// Creates a request.
   public init(method: String, url: URL, headers: [String: String] = [:], body: Data? = nil) {
@@ -51,4 +55,16 @@ public struct TransportReply: Hashable, Sendable {
 
   /// The value of the header field with that name, in any letter case.
   public func header(_ name: String) -> String? { headers[name.lowercased()] }
+
+  /// The delay of the header `Retry-After` in seconds, which is a number or a date (RFC 9110,
+  /// section 10.2.3). A date counts from that of the reply: the clock of a device may be wrong.
+  package var retryAfter: Int? {
+    guard let value = header(WireName.retryAfter)?.trimmingBlanks else { return nil }
+    if let seconds = Int(value) { return seconds }
+    guard let end = WireDate.parseHTTP(value) else { return nil }
+    let start =
+      header("Date").flatMap { WireDate.parseHTTP($0.trimmingBlanks) }
+      ?? Int(Date().timeIntervalSince1970)
+    return max(end - start, 0)
+  }
 }

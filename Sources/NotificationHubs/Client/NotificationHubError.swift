@@ -80,7 +80,7 @@ extension NotificationHubError {
   /// - Parameter right: The right that the request needs.
   init(reply: TransportReply, right: String? = nil) {
     let envelope = ErrorEnvelope(xml: reply.body)
-    let retryAfter = reply.header(WireName.retryAfter).flatMap { Int($0.trimmingBlanks) }
+    let retryAfter = reply.retryAfter
     let kind = Self.kind(status: reply.status, retryAfter: retryAfter)
     self.init(
       kind: kind, status: reply.status,

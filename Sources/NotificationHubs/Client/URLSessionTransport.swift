@@ -5,36 +5,38 @@ public import Foundation
 #endif
 
 /// A transport over `URLSession`, which keeps connections open between requests.
+///
+/// A redirect is a reply like any other, with its status: followed, it would carry the request's
+/// token to another host. ``TransportRequest/followsRedirects`` is for requests without credentials.
 public struct URLSessionTransport: StreamingTransport {
   /// A transport with its own session for hub traffic, without cookies and cache.
   public static let shared = URLSessionTransport()
 
+  /// The largest body that is collected in memory, in bytes. A hub's pages end far below it.
+  static let replyLimit = 32 << 20
+
   private let session: URLSession
-  #if canImport(FoundationNetworking)
-    /// The delegate of ``session``; `nil` if the caller supplied the session.
-    private let collector: ReplyCollector?
-  #endif
+  /// The delegate of ``session``; `nil` if the caller supplied the session.
+  private let collector: ReplyCollector?
   private let timeout: TimeInterval
 
   /// Creates a transport.
   ///
   /// - Parameters:
-  ///   - session: The session to use; `nil` creates an ephemeral one. On Linux your own session
-  ///     needs a delegate that answers authentication challenges: without one FoundationNetworking
-  ///     never completes a request whose reply is 401 with `WWW-Authenticate: Basic`.
+  ///   - session: The session to use; `nil` creates an ephemeral one. A session of your own follows
+  ///     redirects unless its delegate refuses them, and passes on streamed bodies in one piece. On
+  ///     Linux it also needs a delegate that answers authentication challenges: without one
+  ///     FoundationNetworking never completes a request whose reply is 401 with
+  ///     `WWW-Authenticate: Basic`.
   ///   - timeout: The maximum time without data on a connection, in seconds.
   public init(session: URLSession? = nil, timeout: TimeInterval = 30) {
     let configuration = URLSessionConfiguration.ephemeral
     configuration.httpCookieAcceptPolicy = .never
     configuration.httpShouldSetCookies = false
     configuration.urlCache = nil
-    #if canImport(FoundationNetworking)
-      collector = session == nil ? ReplyCollector() : nil
-      self.session =
-        session ?? URLSession(configuration: configuration, delegate: collector, delegateQueue: nil)
-    #else
-      self.session = session ?? URLSession(configuration: configuration)
-    #endif
+    collector = session == nil ? ReplyCollector() : nil
+    self.session =
+      session ?? URLSession(configuration: configuration, delegate: collector, delegateQueue: nil)
     self.timeout = timeout
   }
 
@@ -42,40 +44,18 @@ public struct URLSessionTransport: StreamingTransport {
   ///
   /// - Throws: `URLError`, or `CancellationError` if the task is cancelled.
   public func send(_ request: TransportRequest) async throws -> TransportReply {
-    let (body, reply) = try await exchange(outgoing(request))
-    return try Self.reply(reply, body)
+    try await exchange(request)
   }
 
-  /// Sends the request and passes on its body as it arrives. On Linux, a session supplied by the
-  /// caller passes on the body in one piece at the end.
+  /// Sends the request and passes on its body as it arrives; a session supplied by the caller passes
+  /// it on in one piece at the end.
   public func stream(
     _ request: TransportRequest, _ receive: @escaping @Sendable (Data) throws -> Void
   ) async throws -> TransportReply {
-    #if canImport(FoundationNetworking)
-      if let collector {
-        let (body, reply) = try await collector.reply(
-          to: outgoing(request), over: session, receive: receive)
-        return try Self.reply(reply, body)
-      }
-      let reply = try await send(request)
-      guard (200...299).contains(reply.status) else { return reply }
-      try receive(reply.body)
-      return TransportReply(status: reply.status, headers: reply.headers)
-    #else
-      let (bytes, response) = try await session.bytes(for: outgoing(request))
-      let reply = try Self.reply(response, Data())
-      var piece = Data()
-      for try await byte in bytes {
-        piece.append(byte)
-        // Passes on whole lines, so that an event is delivered as soon as it is complete.
-        guard byte == UInt8(ascii: "\n"), (200...299).contains(reply.status) else { continue }
-        try receive(piece)
-        piece = Data()
-      }
-      guard (200...299).contains(reply.status) else { return try Self.reply(response, piece) }
-      if !piece.isEmpty { try receive(piece) }
-      return reply
-    #endif
+    let reply = try await exchange(request, receive)
+    guard collector == nil, (200...299).contains(reply.status) else { return reply }
+    try receive(reply.body)
+    return TransportReply(status: reply.status, headers: reply.headers)
   }
 
   private func outgoing(_ request: TransportRequest) -> URLRequest {
@@ -95,11 +75,19 @@ public struct URLSessionTransport: StreamingTransport {
     return TransportReply(status: reply.statusCode, headers: headers, body: body)
   }
 
-  private func exchange(_ request: URLRequest) async throws -> (Data, URLResponse) {
-    #if canImport(FoundationNetworking)
-      if let collector { return try await collector.reply(to: request, over: session) }
-    #endif
-    do { return try await session.data(for: request) } catch {
+  private func exchange(
+    _ request: TransportRequest, _ receive: (@Sendable (Data) throws -> Void)? = nil
+  ) async throws -> TransportReply {
+    if let collector {
+      let (body, reply) = try await collector.reply(
+        to: outgoing(request), over: session, followsRedirects: request.followsRedirects,
+        limit: Self.replyLimit, receive: receive)
+      return try Self.reply(reply, body)
+    }
+    do {
+      let (body, reply) = try await session.data(for: outgoing(request))
+      return try Self.reply(reply, body)
+    } catch {
       // The system throws `URLError.cancelled` for it.
       try Task.checkCancellation()
       throw error
