@@ -1,7 +1,7 @@
 public import Foundation
 public import NotificationHubs
 public import PushDevice
-import SecurePush
+public import SecurePush
 
 /// The user's sign-in at the app backend, which registers the device and fetches what did not travel
 /// in a push.
@@ -46,14 +46,19 @@ public struct BackendAccount: Sendable {
 
   /// Registers the device through the backend.
   public var registrar: any InstallationRegistrar {
-    AccountRegistrar(sessions: sessions, address: backend.absoluteString)
+    AccountRegistrar(
+      sessions: sessions,
+      requests: BackendRegistrar(backend: backend, transport: transport) {
+        [sessions] user, refused in
+        try await sessions.client(of: user).accessToken(insteadOf: refused)
+      })
   }
 
   /// Adds the public key for which payloads are sealed.
   public var enrichment: PushInstallation.Enrichment {
     { [keys] installation in
-      guard installation.userID != nil else { return }
-      installation.sealingKey = try keys.publicKey()
+      guard let user = installation.userID else { return }
+      installation.sealingKey = try keys.publicKey(of: user)
     }
   }
 
@@ -63,33 +68,59 @@ public struct BackendAccount: Sendable {
   /// has kept, are ended.
   public func start(_ push: PushInstallation) async {
     await push.start()
-    guard let users = try? await sessions.takeEarlier() else { return }
-    for user in users { try? await push.endSignIn(of: user) }
+    if let users = try? await sessions.earlierUsers() {
+      for user in users { try? await push.endSignIn(of: user) }
+    }
+    // They were deleted at the sign-out, unless that failed.
+    do { if try await push.userID == nil { try keys.delete() } } catch {}
+    Task { [sessions] in await sessions.endReplaced() }
   }
 
   /// Signs in, and registers the device for the user.
   ///
   /// - Throws: ``SecurePushClientError``, ``RegistrarError`` if a former user's device could not
   ///   leave yet, or the error of the storage; the previous user then stays signed in.
+  ///   `CancellationError` if a sign-out, or another sign-in, came during the call.
   public func signIn(
     user: String, password: String, tags: Set<Tag> = [], on push: PushInstallation
   ) async throws {
+    let turn = await sessions.beginTurn()
     // A user who has signed out leaves with a sign-in that this one could replace.
-    try await push.finishSignOut()
+    do { try await push.finishSignOut() } catch let error as RegistrarError
+      where !error.isWorthRetrying
+    {
+      // The backend refuses to remove the former user's device: this registration replaces it.
+    }
     let token = try await SecurePushClient.signIn(
       backend: backend, user: user, password: password, transport: transport)
-    let former = try await push.userID
-    try await sessions.add(token)
-    if former != token.user { try keys.delete() }
-    try await push.signIn(as: token.user, tags: tags)
+    let stored: Void? = try await sessions.store(inTurn: turn) { [sessions] in
+      let former = try? await push.userID
+      do {
+        try await sessions.add(token)
+        try await push.signIn(as: token.user, tags: tags)
+      } catch {
+        // The same user stays signed in, with the new sign-in if it could be stored.
+        if former != token.user { await sessions.abandon(token) }
+        throw error
+      }
+    }
+    guard stored != nil else {
+      await sessions.abandon(token)
+      throw CancellationError()
+    }
+    await sessions.endReplaced()
   }
 
-  /// Signs out: keys and user leave this device at once, the device leaves the backend as soon as
-  /// that can be reached.
-  /// - Throws: The error of the storage; then the user is still signed in.
+  /// Signs out: user and keys leave this device at once, the device leaves the backend and the
+  /// sign-in ends as soon as that can be reached.
+  /// - Throws: The error of the storage; then the user is still signed in, with their keys.
   public func signOut(of push: PushInstallation) async throws {
-    try keys.delete()
-    try await push.signOut()
+    _ = await sessions.beginTurn()
+    _ = try await sessions.store(inTurn: nil) { [keys] in
+      try await push.signOut()
+      // Without their user they open nothing, and the next launch deletes them.
+      try? keys.delete()
+    }
   }
 
   /// Sends a secure notification to the signed-in user themselves, or from an operator to another.
@@ -103,55 +134,38 @@ public struct BackendAccount: Sendable {
 }
 
 /// Makes the requests of a ``PushInstallation`` with the sign-in of each user.
-struct AccountRegistrar: InstallationRegistrar {
+private struct AccountRegistrar: InstallationRegistrar {
   let sessions: UserSessions
-  let address: String
+  let requests: BackendRegistrar
+  var address: String { requests.address }
   var isForSignedInUsersOnly: Bool { true }
 
   func save(_ installation: Installation) async throws(RegistrarError) {
-    do {
-      try await sessions.client(of: installation.userID).install(installation)
-    } catch { throw RegistrarError(error) }
+    try await requests.save(installation)
   }
 
-  /// Removes the device, and then the user's sign-in.
   func delete(installation id: String, of userID: String?) async throws(RegistrarError) {
-    guard let userID else { throw RegistrarError(.unauthorized, "nobody is signed in") }
-    do {
-      let client = try await sessions.client(of: userID)
-      do {
-        try await client.uninstall(id)
-        try await client.signOut()
-      } catch let error as SecurePushClientError where error.isFinal {
-        // The sign-in has ended, or the backend refuses: a retry would change nothing.
-      }
-    } catch { throw RegistrarError(error) }
-    await sessions.forget(userID)
+    try await requests.delete(installation: id, of: userID)
+  }
+
+  func endSignIn(of userID: String) async throws(RegistrarError) {
+    do { try await sessions.end(userID) } catch let error as SecurePushClientError {
+      throw error.registrarError
+    } catch { throw RegistrarError(.unreachable, "\(error)", cause: error) }
   }
 }
 
-extension SecurePushClientError {
-  fileprivate var isFinal: Bool {
+extension SecurePushClientError: RegistrarErrorConvertible {
+  /// The error of a registration that needed the backend for its token.
+  public var registrarError: RegistrarError {
     switch self {
-    case .notSignedIn, .refused: true
-    default: false
-    }
-  }
-}
-
-extension RegistrarError {
-  fileprivate init(_ error: any Error) {
-    switch error {
-    case SecurePushClientError.notSignedIn(let reason):
-      self.init(.unauthorized, reason, cause: error)
-    case SecurePushClientError.refused(let status, let reason):
-      self.init(status: status, reason, cause: error)
-    case SecurePushClientError.limited(let seconds):
-      self.init(
-        .throttled, "too many tries", retryAfter: seconds.map { .seconds($0) }, cause: error)
-    case SecurePushClientError.notFound, SecurePushClientError.gone:
-      self.init(.notFound, "\(error)", cause: error)
-    default: self.init(.unreachable, "\(error)", cause: error)
+    case .notSignedIn(let reason): RegistrarError(.unauthorized, reason, cause: self)
+    case .refused(let status, let reason): RegistrarError(status: status, reason, cause: self)
+    case .limited(let seconds):
+      RegistrarError(
+        .throttled, "\(self)", retryAfter: seconds.map { .seconds($0) }, cause: self)
+    case .notFound, .gone: RegistrarError(.notFound, "\(self)", cause: self)
+    case .unreachable, .unexpectedReply: RegistrarError(.unreachable, "\(self)", cause: self)
     }
   }
 }

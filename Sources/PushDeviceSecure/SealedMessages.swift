@@ -6,9 +6,13 @@ import SecurePush
 /// Turns a secure push into readable text: opens the sealed payload on the device, or fetches the
 /// payload from the backend. App and notification service extension use it alike.
 public struct SealedMessages: MessageOpening {
-  /// The key in a notification's `userInfo` under which the text that was opened or fetched is
-  /// stored. A message that may be read only once cannot be fetched again on a tap.
-  private static let textKey = "belfry.text"
+  /// The member of a notification's `userInfo` with a text that this device has opened or fetched,
+  /// and its mark. A message that may be read only once cannot be fetched again on a tap. A push may
+  /// have the members, too: without the device's mark they count for nothing.
+  private enum ShownName: String, CodingKey {
+    case text = "belfry.text"
+    case mark = "belfry.mark"
+  }
 
   /// The content of a secure message.
   public enum Content: Hashable, Sendable {
@@ -33,7 +37,12 @@ public struct SealedMessages: MessageOpening {
 
   /// The `userInfo` of a notification with this text, to be added to the push's own members if
   /// there are any: the app shows the same text when the notification is tapped.
-  public static func userInfo(showing text: String) -> [String: String] { [textKey: text] }
+  ///
+  /// - Returns: Nothing if nobody is signed in: the text cannot be told from a forged one then.
+  public func userInfo(showing text: String) -> [String: String] {
+    guard let mark = mark(of: text) else { return [:] }
+    return [ShownName.text.rawValue: text, ShownName.mark.rawValue: mark]
+  }
 
   /// The `userInfo` of a notification with a general text: the app fetches the message when it is
   /// tapped.
@@ -43,7 +52,7 @@ public struct SealedMessages: MessageOpening {
 
   /// - Returns: `nil` if it is not a secure message: show it unchanged.
   public func content(of message: PushMessage) async -> Content? {
-    if let text = Self.shownText(of: message) { return .text(text, offline: true) }
+    if let text = shownText(of: message) { return .text(text, offline: true) }
     guard let secure = SecureMessage(payload: message.json) else { return nil }
     if let text = opened(secure) { return .text(text, offline: true) }
     do {
@@ -74,22 +83,37 @@ public struct SealedMessages: MessageOpening {
   }
 
   public func userInfo(showing text: NotificationText) -> [String: String] {
-    text.body.map(Self.userInfo(showing:)) ?? [:]
+    text.body.map { userInfo(showing: $0) } ?? [:]
   }
 
-  private static func shownText(of message: PushMessage) -> String? {
+  private func shownText(of message: PushMessage) -> String? {
     struct Shown: Decodable {
       let text: String
-      enum CodingKeys: String, CodingKey { case text = "belfry.text" }
+      let mark: String
+      init(from decoder: any Decoder) throws {
+        let members = try decoder.container(keyedBy: ShownName.self)
+        text = try members.decode(String.self, forKey: .text)
+        mark = try members.decode(String.self, forKey: .mark)
+      }
     }
-    return try? message.decode(Shown.self).text
+    guard let shown = try? message.decode(Shown.self), mark(of: shown.text) == shown.mark else {
+      return nil
+    }
+    return shown.text
+  }
+
+  /// - Returns: `nil` if nobody is signed in, or there are no keys.
+  private func mark(of text: String) -> String? {
+    guard let user = try? PushInstallation.storedUserID(in: storage) else { return nil }
+    return try? keys.mark(of: text, for: user)
   }
 
   /// - Returns: `nil` if the payload must be fetched: this device has lost its key, or the push was
   ///   tampered with.
   private func opened(_ message: SecureMessage) -> String? {
-    guard let sealed = message.sealed, let ring = try? keys.ring(),
-      let id = try? storage.load(.installationID),
+    guard let sealed = message.sealed,
+      let user = try? PushInstallation.storedUserID(in: storage),
+      let ring = try? keys.ring(of: user), let id = try? storage.load(.installationID),
       let payload = try? ring.open(
         sealed, id: message.id, installationID: String(decoding: id, as: UTF8.self))
     else { return nil }

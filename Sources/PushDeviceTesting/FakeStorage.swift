@@ -7,17 +7,25 @@ public final class FakeStorage: DeviceStorage {
   private struct Contents {
     var items: [StoredItem: Data] = [:]
     var error: StorageError?
+    var failingItem: StoredItem?
     var writes = 0
   }
 
   private let contents = Locked(Contents())
 
+  /// Creates an empty storage.
   public init() {}
 
   /// The error of each call; `nil` for a storage that works.
   public var error: StorageError? {
     get { contents.withLock { $0.error } }
     set { contents.withLock { $0.error = newValue } }
+  }
+
+  /// An item that cannot be written, as on a full disk; `nil` for none.
+  public var failingItem: StoredItem? {
+    get { contents.withLock { $0.failingItem } }
+    set { contents.withLock { $0.failingItem = newValue } }
   }
 
   /// The number of writes so far.
@@ -48,6 +56,7 @@ public final class FakeStorage: DeviceStorage {
     _ item: StoredItem, _ change: (inout Data?) -> Void
   ) throws(StorageError) {
     if let error { throw error }
+    if item == failingItem { throw .failed("the disk is full") }
     contents.withLock { contents in
       let old = contents.items[item]
       var data = old

@@ -11,8 +11,10 @@ public final class FakeSystem: PushSystem {
 
   private let contents = Locked(Contents())
 
+  /// Creates a system whose user has not decided about notifications.
   public init() {}
 
+  /// The versions of app and system.
   public var facts: DeviceFacts {
     get { contents.withLock { $0.facts } }
     set { contents.withLock { $0.facts = newValue } }

@@ -39,9 +39,7 @@ public final class ManualDeviceClock: DeviceClock {
   /// Lets time pass, and makes the calls that fall due, one after the other. Returns when all of
   /// them have, and what they began.
   public func advance(by duration: Duration) async {
-    let (seconds, attoseconds) = duration.components
-    let end =
-      contents.withLock { $0.passed } + Double(seconds) + Double(attoseconds) / 1e18
+    let end = contents.withLock { $0.passed } + duration.seconds
     while let action = takeCall(before: end) { await action() }
   }
 

@@ -51,6 +51,20 @@ try storage.update(.installationID) { data in
 }
 check(try storage.load(.installationID) == second, "a change of a removed item adds it")
 
+standInStatus = nil
+calls = 0
+check(
+  error {
+    try storage.update(.record) { data in
+      calls += 1
+      // Another process always comes between.
+      try? storage.save(data == nil ? first : nil, as: .record)
+      data = data == nil ? second : first + second
+    }
+  } == .failed("the keychain has and has not the item 'installation.json'") && calls < 10,
+  "an item that can neither be found nor added is told")
+try storage.save(nil, as: .record)
+
 standInStatus = errSecInteractionNotAllowed
 check(
   error { _ = try storage.load(.installationID) } == .locked, "before the first unlock it is locked"
@@ -67,6 +81,13 @@ let both = AppGroupStorage(group: "group.news")
 try both.save(first, as: .installationID)
 try both.save(second, as: .record)
 check(standInItems.count == 2, "of the two only the secret is in the keychain")
+// The keychain's own change is two steps, which the lock of the container makes one.
+DispatchQueue.concurrentPerform(iterations: 50) { _ in
+  try? both.update(StoredItem("count", isSecret: true)) { $0 = ($0 ?? Data()) + [1] }
+}
+check(
+  try both.load(StoredItem("count", isSecret: true))?.count == 50,
+  "of many processes that change a secret each change is kept")
 check(try both.load(.installationID) == first && both.load(.record) == second, "both can be read")
 check(
   error { _ = try AppGroupStorage(group: "none").load(.record) }

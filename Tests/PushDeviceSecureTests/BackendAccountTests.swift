@@ -128,10 +128,7 @@ struct BackendAccountTests {
     device.backend.revoke()
     await device.clock.advance(by: .seconds(8 * 86_400))
     let (push, _) = try await device.launch()
-    guard case .failed(let error, retryAt: nil) = await push.state else {
-      return #expect(Bool(false))
-    }
-    #expect(error.kind == .unauthorized)
+    #expect(await push.state.error?.kind == .unauthorized)
   }
 
   @Test("a token is kept, and the password nowhere; the extension renews it for both")
@@ -171,7 +168,7 @@ struct BackendAccountTests {
     _ = try await device.signedIn()
     device.storage.deleteApp()
     let (push, account) = try await device.launch()
-    #expect(await push.beginning == .reinstalled)
+    #expect(await push.storageCondition == .reinstalled)
     #expect(device.backend.installation == nil)
     #expect(device.backend.sessions.isEmpty)
     try await account.signIn(user: "bob", password: "bob", on: push)
@@ -222,5 +219,185 @@ struct BackendAccountTests {
     await push.protectedDataDidBecomeAvailable()
     #expect(try await push.userID == "alice")
     #expect(device.backend.sessions == ["alice-1"])
+  }
+  @Test("switching pushes off and on again needs no new sign-in")
+  func switchedOff() async throws {
+    let device = SecureDevice()
+    let (push, account) = try await device.signedIn()
+    try await push.setEnabled(false)
+    await push.settled()
+    #expect(device.backend.installation == nil)
+    #expect(device.backend.sessions == ["alice-1"])
+    try await push.setEnabled(true)
+    try await push.synchronize()
+    #expect(device.backend.owner == "alice")
+    try await account.signOut(of: push)
+    try await push.finishSignOut()
+    #expect(device.backend.sessions.isEmpty)
+  }
+
+  @Test(
+    "a sign-out that something else than the backend answers is not forgotten",
+    arguments: [302, 307, 400, 403, 405, 409, 413, 451, 502])
+  func oddAnswers(status: Int) async throws {
+    let device = SecureDevice()
+    let (push, account) = try await device.signedIn()
+    device.backend.intercept { request in
+      request.method == "DELETE" ? TransportReply(status: status) : nil
+    }
+    try await account.signOut(of: push)
+    await push.settled()
+    #expect(device.backend.owner == "alice")
+    device.backend.intercept(nil)
+    await device.clock.advance(by: .seconds(1_800))
+    #expect(device.backend.installation == nil)
+    #expect(device.backend.sessions.isEmpty)
+    #expect(!device.stored.contains("refresh-"))
+  }
+
+  @Test("a backend that refuses to remove a device does not hold up the next user")
+  func refusedRemoval() async throws {
+    let device = SecureDevice()
+    let (push, account) = try await device.signedIn()
+    device.backend.intercept { request in
+      request.method == "DELETE" && request.url.path().contains("installations")
+        ? TransportReply(status: 405) : nil
+    }
+    try await account.signOut(of: push)
+    await push.settled()
+    for user in ["alice", "bob"] {
+      try await account.signIn(user: user, password: user, on: push)
+      try await push.synchronize()
+      await push.settled()
+      #expect(device.backend.owner == user)
+      #expect(device.backend.sessions.map { $0.prefix { $0 != "-" } } == [user[...]])
+    }
+  }
+
+  @Test("who signs in again replaces the former sign-in, which ends")
+  func signingInTwice() async throws {
+    let device = SecureDevice()
+    let (push, account) = try await device.signedIn()
+    try await account.signIn(user: "alice", password: "alice", on: push)
+    #expect(device.backend.sessions == ["alice-2"])
+    // If the backend cannot be told now, it is told later.
+    device.backend.intercept { $0.method == "DELETE" ? TransportReply(status: 503) : nil }
+    try await account.signIn(user: "alice", password: "alice", on: push)
+    #expect(device.backend.sessions == ["alice-2", "alice-3"])
+    device.backend.intercept(nil)
+    device.backend.expireTokens()
+    try await account.signIn(user: "alice", password: "alice", on: push)
+    try await push.synchronize()
+    #expect(device.backend.sessions == ["alice-4"])
+    #expect(device.backend.owner == "alice")
+  }
+
+  @Test("a sign-in whose sign-in had ended is tried again at once with the new one")
+  func signInAfterEnd() async throws {
+    let device = SecureDevice()
+    let (push, account) = try await device.signedIn()
+    device.backend.revoke()
+    try await push.insert("news")
+    await #expect(throws: RegistrarError.self) { try await push.synchronize() }
+    try await account.signIn(user: "alice", password: "alice", on: push)
+    await push.settled()
+    #expect(device.backend.installation?.tags == ["news"])
+  }
+
+  @Test("a sign-out during a sign-in takes effect at once, and the sign-in ends")
+  func signOutDuringSignIn() async throws {
+    let device = SecureDevice()
+    let (push, account) = try await device.signedIn()
+    device.backend.intercept { request in
+      if request.method == "POST" { try? await account.signOut(of: push) }
+      return nil
+    }
+    await #expect(throws: CancellationError.self) {
+      try await account.signIn(user: "alice", password: "alice", on: push)
+    }
+    device.backend.intercept(nil)
+    try await push.finishSignOut()
+    #expect(try await push.userID == nil)
+    #expect(device.backend.installation == nil)
+    #expect(device.backend.sessions.isEmpty)
+    #expect(!device.stored.contains("refresh-"))
+  }
+
+  @Test("of two sign-ins at a time the later one counts")
+  func twoSignIns() async throws {
+    let device = SecureDevice()
+    let (push, account) = try await device.launch()
+    let isFirst = Locked(true)
+    device.backend.intercept { request in
+      let isFirst = isFirst.withLock { isFirst in
+        defer { isFirst = false }
+        return isFirst
+      }
+      if isFirst { try? await account.signIn(user: "bob", password: "bob", on: push) }
+      return nil
+    }
+    await #expect(throws: CancellationError.self) {
+      try await account.signIn(user: "alice", password: "alice", on: push)
+    }
+    try await push.synchronize()
+    #expect(try await push.userID == "bob")
+    #expect(device.backend.owner == "bob")
+    #expect(device.backend.sessions == ["bob-1"])
+  }
+
+  @Test("on a full disk nobody signs out or in, and the user keeps keys and sign-in")
+  func fullDisk() async throws {
+    let device = SecureDevice()
+    let (push, account) = try await device.signedIn()
+    let sealed = try device.sealedPush("secret")
+    device.storage.failingItem = .record
+    await #expect(throws: StorageError.self) { try await account.signOut(of: push) }
+    #expect(try await push.userID == "alice")
+    await #expect(throws: StorageError.self) {
+      try await account.signIn(user: "bob", password: "bob", on: push)
+    }
+    #expect(try await push.userID == "alice")
+    #expect(await account.messages.content(of: sealed) == .text("secret", offline: true))
+    device.storage.failingItem = nil
+    try await push.synchronize()
+    #expect(device.backend.sessions == ["alice-1"])
+    #expect(device.stored.contains("alice-1") && !device.stored.contains("bob"))
+  }
+
+  @Test("another user cannot open what was sealed for the former one")
+  func keysOfUsers() async throws {
+    let device = SecureDevice()
+    let (push, account) = try await device.signedIn()
+    let sealed = try device.sealedPush("secret")
+    let keys = try #require(device.storage[StoredItem("sealing-keys", isSecret: true)])
+    try await account.signOut(of: push)
+    // As if the keychain had refused to delete them.
+    device.storage[StoredItem("sealing-keys", isSecret: true)] = keys
+    #expect(account.messages.open(sealed) == nil)
+    try await account.signIn(user: "bob", password: "bob", on: push)
+    try await push.synchronize()
+    #expect(account.messages.open(sealed) == nil)
+    try await account.signOut(of: push)
+    device.storage[StoredItem("sealing-keys", isSecret: true)] = keys
+    _ = try await device.launch()
+    #expect(device.storage[StoredItem("sealing-keys", isSecret: true)] == nil)
+  }
+
+  @Test("a backend that ends the sign-in while hub tokens are fetched is asked once")
+  func hubTokens() async throws {
+    let fetches = Locked(0)
+    let clock = ManualDeviceClock()
+    let hub = HubRegistrar(
+      endpoint: ServiceEndpoint(namespace: "contoso"), hub: "news",
+      tokens: TokenProvider {
+        fetches.withLock { $0 += 1 }
+        throw SecurePushClientError.notSignedIn("the sign-in has ended")
+      }, transport: FakeBackend())
+    let push = PushInstallation(
+      registrar: hub, storage: FakeStorage(), system: FakeSystem(), clock: clock, jitter: { 1 })
+    await push.didRegister(deviceToken: Data([1]))
+    await clock.advance(by: .seconds(86_400))
+    #expect(fetches.withLock { $0 } == 1)
+    #expect(await push.state.error?.kind == .unauthorized)
   }
 }

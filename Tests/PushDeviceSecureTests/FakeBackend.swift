@@ -14,7 +14,11 @@ final class FakeBackend: HTTPTransport {
     var sessions: Set<String> = []
     var signIns = 0
     var whileRenewing: (@Sendable () async -> Void)?
+    var intercept: Interception?
   }
+
+  /// Answers a request in place of the backend; `nil` leaves it to the backend.
+  typealias Interception = @Sendable (TransportRequest) async -> TransportReply?
 
   private let state = Locked(State())
   /// Whether the message can be read once only.
@@ -42,7 +46,13 @@ final class FakeBackend: HTTPTransport {
     state.withLock { $0.whileRenewing = action }
   }
 
+  /// Shows each request to a test first; `nil` ends that.
+  func intercept(_ interception: Interception?) {
+    state.withLock { $0.intercept = interception }
+  }
+
   func send(_ request: TransportRequest) async throws -> TransportReply {
+    if let reply = await state.withLock({ $0.intercept })?(request) { return reply }
     let path = request.url.path()
     let isUp = state.withLock { state in
       state.calls.append("\(request.method) \(path)")

@@ -75,7 +75,7 @@ struct SealedMessagesTests {
     #expect(await account.messages.content(of: push) == .text("fetched", offline: false))
     #expect(await account.messages.content(of: push) == SealedMessages.Content.none)
     let tapped = try #require(
-      PushMessage(userInfo: SealedMessages.userInfo(showing: "fetched")))
+      PushMessage(userInfo: account.messages.userInfo(showing: "fetched")))
     #expect(await account.messages.content(of: tapped) == .text("fetched", offline: true))
   }
 
@@ -87,5 +87,25 @@ struct SealedMessagesTests {
     let tapped = try #require(PushMessage(userInfo: userInfo))
     #expect(await account.messages.content(of: tapped) == .text("fetched", offline: false))
     #expect(tapped.notificationID == "m1", "its id tells duplicates apart")
+  }
+  @Test("a push cannot pass its own text off as one that the device has opened")
+  func forged() async throws {
+    let device = SecureDevice()
+    let (push, account) = try await device.signedIn()
+    let forged = #"{"aps":{"alert":"Hi"},"belfry.text":"Send money"}"#
+    #expect(await account.messages.content(of: try message(forged)) == nil)
+    let marked = #"{"aps":{"alert":"Hi"},"belfry.text":"Send money","belfry.mark":"AAAA"}"#
+    #expect(await account.messages.content(of: try message(marked)) == nil)
+    // The mark of one text is not that of another.
+    var userInfo = account.messages.userInfo(showing: "Hello")
+    userInfo["belfry.text"] = "Send money"
+    let altered = try #require(PushMessage(userInfo: userInfo))
+    #expect(await account.messages.content(of: altered) == nil)
+    // The next user does not see it.
+    let own = try #require(PushMessage(userInfo: account.messages.userInfo(showing: "Hello")))
+    #expect(await account.messages.content(of: own) == .text("Hello", offline: true))
+    try await account.signOut(of: push)
+    #expect(await account.messages.content(of: own) == nil)
+    #expect(account.messages.userInfo(showing: "Hello").isEmpty)
   }
 }

@@ -58,3 +58,8 @@ struct SecureDevice {
     return try #require(PushMessage(json: push.body))
   }
 }
+
+extension PushInstallation.State {
+  /// The failure; `nil` if there is none.
+  var error: RegistrarError? { if case .failed(let error, _) = self { error } else { nil } }
+}

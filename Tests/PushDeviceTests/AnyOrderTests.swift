@@ -19,6 +19,8 @@ struct AnyOrderTests {
       await life.end()
       let place = "seed \(seed), \(life.log.joined(separator: ", "))"
       #expect(life.hub.installations == life.wanted, "\(place)")
+      #expect(life.hub.sessions == life.wantedSessions, "\(place)")
+      #expect(life.strangers.isEmpty, "a former user is still registered: \(place)")
       #expect(life.neighbours.isEmpty, "a user's tag stands with another user: \(place)")
       #expect(life.needless <= life.excuses, "needless requests: \(place)")
     }
@@ -44,6 +46,16 @@ struct DeviceLife {
     let hub: FakeRegistrar
     let isAlive = Flag(true)
 
+    func installation(
+      _ system: FakeSystem, _ clock: ManualDeviceClock, _ isAdditionFailing: Flag
+    ) -> PushInstallation {
+      PushInstallation(
+        registrar: self, storage: self, system: system, clock: clock, jitter: { 0.5 }
+      ) { _ in
+        if isAdditionFailing.isSet { throw CocoaError(.featureUnsupported) }
+      }
+    }
+
     var address: String { hub.address }
     var isForSignedInUsersOnly: Bool { hub.isForSignedInUsersOnly }
 
@@ -63,6 +75,10 @@ struct DeviceLife {
       guard isAlive.isSet else { throw RegistrarError(.forbidden, "killed") }
       try await hub.delete(installation: id, of: userID)
     }
+    func endSignIn(of userID: String) async throws(RegistrarError) {
+      guard isAlive.isSet else { throw RegistrarError(.unreachable, "killed") }
+      try await hub.endSignIn(of: userID)
+    }
   }
 
   let hub: FakeRegistrar
@@ -72,23 +88,28 @@ struct DeviceLife {
   private let hasFaults: Bool
   private var process: Process
   private var push: PushInstallation
+  /// Another process of the same app, which has no token.
+  private var helper: PushInstallation
+  private let isAdditionFailing = Flag()
   private var random: SeededRandom
 
   private var token: UInt8 = 1
   private var tags: Set<NotificationHubs.Tag> = []
   private var user: String?
+  /// Whether the user's tags are such that no hub accepts them.
+  private var isFaulty = false
   private var isEnabled = true
   /// Crashes, jumps of the clock and the like, each of which can repeat one request.
   private var repetitions = 0
   private(set) var log: [String] = []
 
   init(seed: UInt64, isBackend: Bool, hasFaults: Bool = true) {
-    hub = FakeRegistrar(isForSignedInUsersOnly: isBackend)
+    hub = FakeRegistrar(keepsSessions: isBackend)
     random = SeededRandom(state: seed)
     self.hasFaults = hasFaults
     process = Process(storage: storage, hub: hub)
-    push = PushInstallation(
-      registrar: process, storage: process, system: system, clock: clock, jitter: { 0.5 })
+    push = process.installation(system, clock, isAdditionFailing)
+    helper = process.installation(system, clock, isAdditionFailing)
   }
 
   /// What the hub should hold in the end.
@@ -102,6 +123,14 @@ struct DeviceLife {
         tags: all.sorted { $0.folded < $1.folded })
     ]
   }
+
+  /// The sessions that the backend should have in the end.
+  var wantedSessions: Set<String> {
+    hub.isForSignedInUsersOnly ? Set([user].compactMap(\.self)) : []
+  }
+
+  /// Installations of users who are not signed in, when time had passed and all worked again.
+  private(set) var strangers: [Installation] = []
 
   /// Installations that the hub had with one user's tag and another user.
   var neighbours: [Installation] {
@@ -129,6 +158,7 @@ struct DeviceLife {
       case .delete(let id, _):
         let wasThere = present.removeValue(forKey: id) != nil
         if !wasThere, !hub.isForSignedInUsersOnly { count += 1 }
+      case .endSignIn: break
       }
     }
     return count
@@ -136,7 +166,7 @@ struct DeviceLife {
 
   mutating func event() async {
     let isFault = hasFaults && random.below(3) == 0
-    let kind = isFault ? 10 + random.below(7) : random.below(10)
+    let kind = isFault ? 10 + random.below(12) : random.below(10)
     switch kind {
     case 0:
       token = UInt8(1 + random.below(4))
@@ -154,18 +184,10 @@ struct DeviceLife {
       else { return }
       if isInserted { tags.insert(tag) } else { tags.remove(tag) }
     case 3:
-      let name = ["anna", "bob"][random.below(2)]
-      guard
-        await succeeds(
-          "in \(name)",
-          {
-            try await $0.signIn(as: name, tags: [NotificationHubs.Tag(rawValue: "of:\(name)")])
-          })
-      else { return }
-      user = name
+      await signIn(as: ["anna", "bob"][random.below(2)], on: push, "")
     case 4:
       guard await succeeds("out", { try await $0.signOut() }) else { return }
-      user = nil
+      (user, isFaulty) = (nil, false)
     case 5:
       let isEnabled = random.below(4) > 0
       guard await succeeds(isEnabled ? "on" : "off", { try await $0.setEnabled(isEnabled) })
@@ -182,10 +204,9 @@ struct DeviceLife {
       await push.didEnterForeground()
     case 9:
       let tag = NotificationHubs.Tag(rawValue: "t\(random.below(4))")
-      let helper = PushInstallation(
-        registrar: process, storage: process, system: system, clock: clock, jitter: { 0.5 })
-      do { try await helper.insert(tag) } catch { return note("extension refused") }
-      note("extension +\(tag)")
+      guard await succeeds("helper +\(tag)", on: helper, { try await $0.insert(tag) }) else {
+        return
+      }
       tags.insert(tag)
       await helper.settled()
     case 10: await crash()
@@ -209,11 +230,75 @@ struct DeviceLife {
       repetitions += 1
       storage.error = storage.error == nil ? .locked : nil
       if storage.error == nil { await push.protectedDataDidBecomeAvailable() }
+    case 16:
+      note("the addition \(isAdditionFailing.isSet ? "works" : "fails")")
+      repetitions += 1
+      isAdditionFailing.isSet.toggle()
+    case 17:
+      await signIn(as: ["anna", "bob"][random.below(2)], on: push, "", isFaulty: true)
+    case 18:
+      let refusal = RegistrarError(status: random.below(2) == 0 ? 400 : 403, "refused")
+      note(hub.refusalOfRegistrations == nil ? "registrations \(refusal.kind)" : "accepted")
+      repetitions += 1
+      hub.refusalOfRegistrations = hub.refusalOfRegistrations == nil ? refusal : nil
+    case 19:
+      note(hub.refusalOfRemovals == nil ? "removals refused" : "removals accepted")
+      repetitions += 1
+      let refusal = RegistrarError(status: 405, "refused")
+      hub.refusalOfRemovals = hub.refusalOfRemovals == nil ? refusal : nil
+    case 20: await otherProcess()
     default:
       note("online")
       hub.answer = .success
     }
+    if hasFaults, random.below(3) == 0 { return }
+    await settle()
+  }
+
+  private func settle() async {
     await push.settled()
+    await helper.settled()
+  }
+
+  /// The other process does what an app does, at the same time.
+  private mutating func otherProcess() async {
+    repetitions += 2
+    switch random.below(hub.isForSignedInUsersOnly ? 2 : 3) {
+    case 0:
+      if await succeeds("helper out", on: helper, { try await $0.signOut() }) {
+        (user, isFaulty) = (nil, false)
+      }
+    case 1:
+      let isEnabled = random.below(2) == 0
+      if await succeeds(
+        "helper \(isEnabled ? "on" : "off")", on: helper, { try await $0.setEnabled(isEnabled) })
+      {
+        self.isEnabled = isEnabled
+      }
+    default: await signIn(as: ["anna", "bob"][random.below(2)], on: helper, "helper ")
+    }
+  }
+
+  /// Signs a user in, as an app does: not before the former one has left the backend.
+  private mutating func signIn(
+    as name: String, on installation: PushInstallation, _ place: String, isFaulty: Bool = false
+  ) async {
+    guard storage.error == nil else { return }
+    if hub.isForSignedInUsersOnly {
+      do { try await installation.finishSignOut() } catch let error as RegistrarError
+        where error.kind != .unreachable && error.kind != .throttled
+      {} catch { return note("\(place)in \(name) not yet") }
+      hub.beginSession(of: name)
+    }
+    var tags: Set<NotificationHubs.Tag> = [NotificationHubs.Tag(rawValue: "of:\(name)")]
+    if isFaulty { tags.insert("not a tag!") }
+    let allTags = tags
+    guard
+      await succeeds(
+        "\(place)in \(name)\(isFaulty ? " faulty" : "")", on: installation,
+        { try await $0.signIn(as: name, tags: allTags) })
+    else { return }
+    (user, self.isFaulty) = (name, isFaulty)
   }
 
   /// The process is killed while a request is under way, if there is one; then the app starts.
@@ -229,11 +314,11 @@ struct DeviceLife {
     killed.isAlive.isSet = false
     clock.endProcess()
     hub.release()
-    await push.settled()
+    await settle()
     clock.endProcess()
     process = Process(storage: storage, hub: hub)
-    push = PushInstallation(
-      registrar: process, storage: process, system: system, clock: clock, jitter: { 0.5 })
+    push = process.installation(system, clock, isAdditionFailing)
+    helper = process.installation(system, clock, isAdditionFailing)
     await push.start()
     await push.didRegister(deviceToken: .token(token))
   }
@@ -243,20 +328,37 @@ struct DeviceLife {
     note("end")
     storage.error = nil
     hub.answer = .success
-    await push.protectedDataDidBecomeAvailable()
+    (hub.refusalOfRegistrations, hub.refusalOfRemovals) = (nil, nil)
+    isAdditionFailing.isSet = false
+    for process in [push, helper] { await process.protectedDataDidBecomeAvailable() }
     await push.didRegister(deviceToken: .token(token))
-    await push.didEnterForeground()
-    await push.settled()
-    await clock.advance(by: .seconds(120))
+    // What was refused is sent when something has changed.
+    let end: NotificationHubs.Tag = "end"
+    try? await push.insert(end)
+    tags.insert(end)
+    await pass()
+    strangers = hub.installations.values.filter { $0.userID != nil && $0.userID != user }
+    guard isFaulty, let user else { return }
+    await signIn(as: user, on: push, "")
+    await pass()
+  }
+
+  private func pass() async {
+    for process in [push, helper, push] {
+      await process.didEnterForeground()
+      await settle()
+      await clock.advance(by: .seconds(120))
+    }
   }
 
   private mutating func note(_ event: String) { log.append(event) }
 
   private mutating func succeeds(
-    _ event: String, _ change: (PushInstallation) async throws -> Void
+    _ event: String, on installation: PushInstallation? = nil,
+    _ change: (PushInstallation) async throws -> Void
   ) async -> Bool {
     do {
-      try await change(push)
+      try await change(installation ?? push)
       note(event)
       return true
     } catch {

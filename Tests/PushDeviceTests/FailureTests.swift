@@ -34,7 +34,7 @@ struct FailureTests {
     await push.didEnterForeground()
     await push.settled()
     await device.clock.advance(by: .seconds(1))
-    guard case .saved = await push.state else { return #expect(Bool(false)) }
+    #expect(await push.state.isSaved)
   }
 
   @Test("503 and 429 with Retry-After are not repeated before, not even by the foreground")
@@ -117,10 +117,83 @@ struct FailureTests {
     }
     await push.didRegister(deviceToken: .token(1))
     await device.clock.advance(by: .seconds(1))
-    guard case .failed = await push.state else { return #expect(Bool(false)) }
+    #expect(await push.state.error != nil)
     isReady.isSet = true
     await device.clock.advance(by: .seconds(2))
     #expect(device.saves.count == 1)
+    // With an earlier confirmation, too: the change must not wait for the weekly refresh.
+    isReady.isSet = false
+    await push.didRegister(deviceToken: .token(2))
+    try await push.insert("news")
+    await device.clock.advance(by: .seconds(1))
+    #expect(await push.state.error != nil)
+    isReady.isSet = true
+    await device.clock.advance(by: .seconds(10))
+    #expect(await push.state.isSaved)
+    #expect(device.registered?.pushChannel == .apns(.token(2)))
+    #expect(device.registered?.tagNames == ["news"])
+  }
+
+  @Test("an addition, or a request, that never ends is given up after a minute, and repeated")
+  func endless() async throws {
+    let device = TestDevice()
+    let isEndless = Flag(true)
+    let push = device.process { _ in
+      if isEndless.isSet { try await Task.sleep(for: .seconds(86_400)) }
+    }
+    await push.didRegister(deviceToken: .token(1))
+    await push.willLeaveForeground()
+    // The time passes while the addition is under way.
+    while device.clock.waiting == 0 { await Task.yield() }
+    await device.clock.advance(by: .seconds(60))
+    await push.settled()
+    #expect(await push.state.error?.kind == .unreachable)
+    isEndless.isSet = false
+    device.hub.hold()
+    await push.didEnterForeground()
+    await push.willLeaveForeground()
+    await device.hub.heldRequest()
+    await device.clock.advance(by: .seconds(60))
+    await push.settled()
+    #expect(await push.state.error?.kind == .unreachable)
+    device.hub.release()
+    await push.didEnterForeground()
+    await push.willLeaveForeground()
+    await push.settled()
+    #expect(await push.state.isSaved)
+  }
+
+  @Test("what waits for a request in the background waits for a limited time")
+  func settledWithin() async throws {
+    let device = TestDevice()
+    let push = device.process()
+    await push.didRegister(deviceToken: .token(1))
+    device.hub.hold()
+    await push.willLeaveForeground()
+    await device.hub.heldRequest()
+    async let settled: Void = push.settled(within: .seconds(20))
+    // The request has a limit, too.
+    while device.clock.waiting < 2 { await Task.yield() }
+    await device.clock.advance(by: .seconds(20))
+    await settled
+    #expect(device.hub.attempts == 0)
+    device.hub.release()
+    await push.settled(within: .seconds(20))
+    #expect(device.hub.attempts == 1)
+  }
+
+  @Test("a delay that the hub asks for holds over launches")
+  func throttledOverLaunches() async throws {
+    let device = TestDevice()
+    device.hub.answer = .failure(RegistrarError(status: 429, "", retryAfter: .seconds(3_600)))
+    for _ in 1...5 { _ = await device.launch() }
+    #expect(device.hub.attempts == 1)
+    let push = await device.launch()
+    #expect(await push.state.error?.kind == .throttled)
+    device.hub.answer = .success
+    await device.clock.advance(by: .seconds(3_600 * 6 / 5))
+    #expect(await push.state.isSaved)
+    #expect(device.hub.attempts == 2)
   }
 
   @Test("a clock that is set forward or back makes no request loop, and no wait without end")
@@ -143,7 +216,7 @@ struct FailureTests {
     device.hub.answer = .success
     await device.clock.advance(by: .seconds(60))
     #expect(device.registered?.pushChannel == .apns(.token(2)))
-    guard case .saved = await push.state else { return #expect(Bool(false)) }
+    #expect(await push.state.isSaved)
   }
 
   @Test(
@@ -155,7 +228,10 @@ struct FailureTests {
     let push = device.process(jitter: jitter)
     await push.didRegister(deviceToken: .token(1))
     await #expect(throws: RegistrarError.self) { try await push.synchronize() }
-    guard case .failed(_, let retryAt) = await push.state else { return #expect(Bool(false)) }
+    guard case .failed(_, let retryAt) = await push.state else {
+      Issue.record("it has not failed")
+      return
+    }
     #expect(retryAt == device.clock.now.addingTimeInterval(delay))
   }
 }

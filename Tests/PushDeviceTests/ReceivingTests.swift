@@ -38,10 +38,14 @@ struct ReceivingTests {
   }
 
   @Test(
-    "what is no JSON object is no message, and wrong members are absent ones",
+    "what is no JSON object is no message",
     arguments: ["", "[]", "null", "{\"aps\"", "\u{FF}"])
   func noMessage(json: String) throws {
     #expect(PushMessage(json: Data(json.utf8)) == nil)
+  }
+
+  @Test("wrong members of a payload are absent ones")
+  func wrongMembers() throws {
     let push = try message(
       #"{"aps":{"alert":7,"badge":"x","sound":[]},"user":1,"image":"http://example.com/a.png"}"#)
     #expect(!push.isVisible && push.userID == nil && push.image == nil)
@@ -53,6 +57,10 @@ struct ReceivingTests {
     let push = PushMessage(userInfo: ["aps": ["alert": "Hi"], "user": "anna"])
     #expect(push?.text.body == "Hi")
     #expect(push?.userID == "anna")
+    let keys = (1...20).map { "key\($0)" }
+    let dictionary = Dictionary(uniqueKeysWithValues: keys.map { ($0, 1) })
+    let reversed = Dictionary(uniqueKeysWithValues: keys.reversed().map { ($0, 1) })
+    #expect(PushMessage(userInfo: dictionary) == PushMessage(userInfo: reversed))
     #expect(PushMessage(userInfo: [1: 2]) == nil)
     #expect(PushMessage(userInfo: ["date": Date()]) == nil)
   }
@@ -101,5 +109,36 @@ struct ReceivingTests {
     let unnamed = try message("{}")
     #expect(await events.isNew(unnamed))
     #expect(await events.isNew(unnamed))
+  }
+  @Test(
+    "events of another user's messages are dropped, also while nobody can tell who is signed in")
+  func anotherUser() async throws {
+    let device = TestDevice()
+    let app = device.process()
+    try await app.signIn(as: "anna")
+    let events = PushEvents(storage: device.storage)
+    var listener = events.events.makeAsyncIterator()
+    let forAnna = try message(#"{"aps":{"alert":"For you"},"user":"anna"}"#)
+    let forAll = try message(#"{"aps":{"alert":"For all"}}"#)
+    #expect(events.isForThisDevice(forAnna))
+    try await app.signOut()
+    events.deliver(.opened(forAnna))
+    events.deliver(.opened(forAll))
+    #expect(await listener.next() == .opened(forAll))
+    #expect(!events.isForThisDevice(forAnna))
+    device.storage.error = .locked
+    #expect(!events.isForThisDevice(forAnna) && events.isForThisDevice(forAll))
+  }
+
+  @Test("a sign-out forgets which notifications the user has seen")
+  func seenAfterSignOut() async throws {
+    let device = TestDevice()
+    let app = device.process()
+    try await app.signIn(as: "anna")
+    #expect(
+      await PushEvents(storage: device.storage).isNew(try message(#"{"notificationId":"1"}"#)))
+    #expect(device.storage[.seenNotifications] != nil)
+    try await app.signOut()
+    #expect(device.storage[.seenNotifications] == nil)
   }
 }

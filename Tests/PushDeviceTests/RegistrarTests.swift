@@ -70,19 +70,32 @@ struct RegistrarTests {
   func kinds() async throws {
     let kinds: [(Int, RegistrarError.Kind)] = [
       (400, .rejected), (403, .forbidden), (404, .notFound), (409, .rejected), (410, .notFound),
-      (429, .throttled), (500, .unreachable), (503, .unreachable),
+      (429, .throttled), (500, .unreachable), (503, .unreachable), (302, .unreachable),
+      (307, .unreachable),
     ]
     for (status, kind) in kinds {
       let server = Server(status, body: #"{"message":"why"}"#)
       await #expect(throws: RegistrarError(kind, "why")) { try await backend(server).save(phone) }
       await #expect("\(status)") { try await hub(Server(status)).save(phone) } throws: {
-        ($0 as? RegistrarError)?.kind == (status == 404 ? .notFound : kind)
+        ($0 as? RegistrarError)?.kind == kind
       }
     }
-    let busy = Server(503, headers: ["Retry-After": "30"])
-    await #expect { try await hub(busy).save(phone) } throws: {
-      ($0 as? RegistrarError)?.kind == .throttled
-        && ($0 as? RegistrarError)?.retryAfter == .seconds(30)
+    for status in [403, 429, 503] {
+      for headers in [
+        ["Retry-After": "30"],
+        [
+          "Date": "Wed, 21 Oct 2037 07:27:30 GMT", "Retry-After": "Wed, 21 Oct 2037 07:28:00 GMT",
+        ],
+      ] {
+        for registrar in [
+          backend(Server(status, headers: headers)), try hub(Server(status, headers: headers)),
+        ] as [any InstallationRegistrar] {
+          await #expect { try await registrar.save(phone) } throws: {
+            ($0 as? RegistrarError)?.kind == .throttled
+              && ($0 as? RegistrarError)?.retryAfter == .seconds(30)
+          }
+        }
+      }
     }
     await #expect { try await hub(Server()).save(phone) } throws: {
       ($0 as? RegistrarError)?.kind == .unreachable
@@ -135,11 +148,47 @@ struct RegistrarTests {
       for registrar in [backend(Server(status, status)), try hub(Server(status, status))]
         as [any InstallationRegistrar]
       {
-        do { try await registrar.save(phone) } catch {
-          #expect(!"\(error)".contains(phone.pushChannel.handle))
-          #expect(!"\(error)".contains("Bearer") && !"\(error)".contains("sig="))
+        let error = await #expect(throws: RegistrarError.self) {
+          try await registrar.save(phone)
         }
+        let text = error.map { "\($0)" } ?? ""
+        #expect(!text.contains(phone.pushChannel.handle))
+        #expect(!text.contains("Bearer") && !text.contains("sig="))
       }
     }
+  }
+  @Test("an error of the token's source says how the registration continues")
+  func tokenErrors() async throws {
+    struct SignInNeeded: RegistrarErrorConvertible {
+      var registrarError: RegistrarError { RegistrarError(.unauthorized, "sign in") }
+    }
+    let expected = RegistrarError(.unauthorized, "sign in")
+    let endpoint = ServiceEndpoint(namespace: "contoso")
+    let hub = HubRegistrar(
+      endpoint: endpoint, hub: "news", tokens: TokenProvider { throw SignInNeeded() },
+      transport: Server())
+    await #expect(throws: expected) { try await hub.save(phone) }
+    let backend = BackendRegistrar(
+      backend: URL(string: "https://push.example.com")!, transport: Server()
+    ) { _, _ in throw SignInNeeded() }
+    await #expect(throws: expected) { try await backend.save(phone) }
+  }
+
+  @Test("an id that would change the path of the request is not sent", arguments: ["..", ".", ""])
+  func pathSegments(id: String) async throws {
+    let server = Server(200)
+    await #expect {
+      try await backend(server).delete(installation: id, of: "anna")
+    } throws: {
+      ($0 as? RegistrarError)?.kind == .rejected
+    }
+    #expect(server.requests.isEmpty)
+  }
+
+  @Test("of a long explanation the beginning is kept")
+  func longExplanation() async throws {
+    let server = Server(400, body: #"{"message":"\#(String(repeating: "x", count: 5_000_000))"}"#)
+    let error = await #expect(throws: RegistrarError.self) { try await backend(server).save(phone) }
+    #expect(error?.detail.count == 500)
   }
 }

@@ -69,7 +69,7 @@ struct SavingTests {
     let push = await device.launch(token: 2)
     #expect(device.saves.map(\.pushChannel) == [.apns(.token(1)), .apns(.token(2))])
     #expect(device.hub.installations.count == 1)
-    guard case .saved = await push.state else { return #expect(Bool(false)) }
+    #expect(await push.state.isSaved)
   }
 
   @Test("a change that is taken back is no request")
@@ -110,7 +110,7 @@ struct SavingTests {
     await device.clock.advance(by: .seconds(120))
     #expect(device.saves.count == 2)
     #expect(try #require(device.registered?.expirationTime) > first)
-    guard case .saved = await push.state else { return #expect(Bool(false)) }
+    #expect(await push.state.isSaved)
   }
 
   @Test("what the app adds before a save is sent, and a change of it noticed")
@@ -150,6 +150,32 @@ struct SavingTests {
     #expect(device.hub.installations[id] != nil)
   }
 
+  @Test("synchronize() returns when its changes are saved, whatever changes meanwhile")
+  func changeWhileSynchronizing() async throws {
+    let device = TestDevice()
+    let push = await device.launch()
+    try await push.insert("first")
+    device.hub.hold()
+    async let receipt = push.synchronize()
+    await device.hub.heldRequest()
+    try await push.insert("second")
+    device.hub.release()
+    #expect(try await receipt.fingerprint.count == 8)
+    #expect(device.registered?.tagNames == ["first"])
+    // A change during the app's addition is sent with it.
+    let app = Locked<PushInstallation?>(nil)
+    let isFirst = Flag(true)
+    let other = device.process { _ in
+      guard isFirst.isSet else { return }
+      isFirst.isSet = false
+      try await app.withLock { $0 }?.insert("third")
+    }
+    app.withLock { $0 = other }
+    await other.didRegister(deviceToken: .token(1))
+    try await other.synchronize()
+    #expect(device.registered?.tagNames == ["first", "second", "third"])
+  }
+
   @Test("verify() names the difference, and sends it again")
   func verify() async throws {
     let device = TestDevice()
@@ -158,6 +184,34 @@ struct SavingTests {
     device.hub.lose(try #require(await push.installationID))
     #expect(try await push.verify() == ["installationId"])
     #expect(device.hub.installations.count == 1)
+  }
+
+  @Test(
+    "verify() compares each member that was sent",
+    arguments: ["pushChannel", "userId", "tags", "pushVariables", "templates"])
+  func verifyMember(name: String) async throws {
+    let device = TestDevice()
+    let push = await device.launch()
+    try await push.update {
+      $0.tags = ["news"]
+      $0.templates["main"] = PushTemplate(body: #"{"aps":{"alert":"$(message)"}}"#)
+      $0.pushVariables["name"] = "Anna"
+    }
+    try await push.signIn(as: "anna")
+    try await push.synchronize()
+    #expect(try await push.verify() == [])
+    let sent = try #require(device.registered)
+    var other = sent
+    switch name {
+    case "pushChannel": other.pushChannel = .apns(.token(9))
+    case "userId": other.userID = nil
+    case "tags": other.tags.append("more")
+    case "pushVariables": other.pushVariables = [:]
+    default: other.templates["main"]?.body = "{}"
+    }
+    try await device.hub.save(other)
+    #expect(try await push.verify() == [name])
+    #expect(device.registered == sent)
   }
 
   @Test("a switched-off device leaves the hub, and comes back with what the app wants by then")
@@ -192,6 +246,62 @@ struct SavingTests {
     #expect(device.registered?.tagNames == ["push:denied"])
   }
 
+  @Test(
+    "while the permission is unknown nothing is sent, and after a locked launch it is looked up")
+  func permissionAfterUnlock() async throws {
+    var device = TestDevice()
+    device.configuration.tagsPermission = true
+    device.system.chosenPermission = .authorized
+    _ = await device.launch()
+    device.clock.endProcess()
+    device.storage.error = .locked
+    let push = device.process()
+    await push.start()
+    await push.didRegister(deviceToken: .token(1))
+    device.storage.error = nil
+    await push.protectedDataDidBecomeAvailable()
+    await device.clock.advance(by: .seconds(600))
+    #expect(device.hub.attempts == 1)
+    #expect(device.registered?.tagNames == ["push:authorized"])
+  }
+
+  /// A system whose answers come when the test says so.
+  final class SlowSystem: PushSystem {
+    private let questions = Locked<[CheckedContinuation<PushPermission, Never>]>([])
+    let facts = DeviceFacts(appVersion: "1", systemVersion: "1")
+    var asked: Int { questions.withLock { $0.count } }
+    func answer(_ number: Int, _ permission: PushPermission) {
+      questions.withLock { $0[number] }.resume(returning: permission)
+    }
+    func registerForRemoteNotifications() async {}
+    func permission() async -> PushPermission {
+      await withCheckedContinuation { continuation in
+        questions.withLock { $0.append(continuation) }
+      }
+    }
+    func requestPermission(_ options: PermissionOptions) async throws -> PushPermission {
+      .authorized
+    }
+  }
+
+  @Test("an answer about the permission that comes after a later one does not count")
+  func latePermission() async throws {
+    let (hub, clock, system) = (FakeRegistrar(), ManualDeviceClock(), SlowSystem())
+    var configuration = PushInstallation.Configuration()
+    configuration.tagsPermission = true
+    let push = PushInstallation(
+      registrar: hub, storage: FakeStorage(), system: system, clock: clock,
+      configuration: configuration, jitter: { 1 })
+    async let started: Void = push.start()
+    while system.asked == 0 { await Task.yield() }
+    #expect(try await push.requestPermission() == .authorized)
+    system.answer(0, .undetermined)
+    await started
+    await push.didRegister(deviceToken: .token(1))
+    try await push.synchronize()
+    #expect(hub.installations.values.first?.tagNames == ["push:authorized"])
+  }
+
   @Test("the states tell the way from a missing token to a confirmation")
   func states() async throws {
     let device = TestDevice()
@@ -201,12 +311,12 @@ struct SavingTests {
     #expect(await states.next() == .waitingForToken(problem: nil))
     #expect(device.system.tokenRequests == 1)
     await push.didFailToRegister(CocoaError(.featureUnsupported))
-    guard case .waitingForToken(.some) = await states.next() else { return #expect(Bool(false)) }
+    #expect(await states.next() == .waitingForToken(problem: "\(CocoaError(.featureUnsupported))"))
     await push.didRegister(deviceToken: .token(1))
     #expect(await states.next() == .pending)
     await device.clock.advance(by: .seconds(1))
     #expect(await states.next() == .saving)
-    guard case .saved(let receipt) = await states.next() else { return #expect(Bool(false)) }
-    #expect(receipt.confirmedAt == device.clock.now)
+    let saved = await states.next()
+    #expect(saved?.receipt?.confirmedAt == device.clock.now)
   }
 }

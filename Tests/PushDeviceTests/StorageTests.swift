@@ -32,6 +32,27 @@ struct StorageTests {
     #expect(try await push.userID == nil)
   }
 
+  @Test("a token that came while the storage was locked is registered, whatever opens it")
+  func tokenBeforeUnlock() async throws {
+    for opener in 0..<3 {
+      let device = TestDevice()
+      device.storage.error = .locked
+      let push = device.process()
+      await push.didRegister(deviceToken: .token(7))
+      device.storage.error = nil
+      switch opener {
+      case 0: try await push.insert("news")
+      case 1: await push.start()
+      default: try await push.signIn(as: "anna")
+      }
+      await push.settled()
+      await device.clock.advance(by: .seconds(1))
+      await push.willLeaveForeground()
+      await push.settled()
+      #expect(device.registered?.pushChannel == .apns(.token(7)), "\(opener)")
+    }
+  }
+
   @Test("a first launch in a locked device makes no id, and its id is the same ever after")
   func firstLaunchLocked() async throws {
     let device = TestDevice()
@@ -51,7 +72,7 @@ struct StorageTests {
     try await old.synchronize()
     device.storage.restoreElsewhere()
     let new = await device.launch(token: 2)
-    #expect(await new.beginning == .restored)
+    #expect(await new.storageCondition == .restored)
     #expect(await new.installationID != old.installationID)
     #expect(device.hub.installations.count == 2)
     #expect(device.saves.last?.tagNames == ["news"])
@@ -65,7 +86,7 @@ struct StorageTests {
     try await old.synchronize()
     device.storage.deleteApp()
     let new = await device.launch(token: 2)
-    #expect(await new.beginning == .reinstalled)
+    #expect(await new.storageCondition == .reinstalled)
     #expect(await new.installationID == old.installationID)
     #expect(try await new.userID == nil)
     #expect(device.registered?.userID == nil)
@@ -80,11 +101,11 @@ struct StorageTests {
     let id = await device.launch().installationID
     device.storage[.record] = Data(contents.utf8)
     let push = await device.launch()
-    #expect(await push.beginning == .damaged)
+    #expect(await push.storageCondition == .damaged)
     #expect(await push.installationID == id)
     #expect(device.storage[.damagedRecord] == Data(contents.utf8))
     #expect(device.saves.count == 2)
-    #expect(await device.launch().beginning == .continued)
+    #expect(await device.launch().storageCondition == .continued)
   }
 
   @Test("a storage that fails is a state, and the change is refused")
@@ -108,7 +129,7 @@ struct StorageTests {
     #expect(device.hub.attempts == 0)
     device.storage.error = nil
     await device.clock.advance(by: .seconds(1_800))
-    guard case .saved = await push.state else { return #expect(Bool(false)) }
+    #expect(await push.state.isSaved)
     #expect(device.hub.attempts == 1)
   }
 
@@ -165,6 +186,28 @@ struct StorageTests {
         atPath: directory.appending(path: path).path)
       #expect(attributes[.posixPermissions] as? Int == expected)
     }
+  }
+
+  @Test("in a directory that exists no other user can read a file at any time")
+  func existingDirectory() throws {
+    let directory = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+    try FileManager.default.createDirectory(
+      at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
+    defer { try? FileManager.default.removeItem(at: directory) }
+    let storage = FileStorage(directory: directory)
+    try storage.save(Data("1".utf8), as: .installationID)
+    // What was readable once is replaced, not written to.
+    let file = directory.appending(path: "installation-id").path
+    try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: file)
+    try storage.save(Data("2".utf8), as: .installationID)
+    func permissions(_ path: String) throws -> Int? {
+      try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+    }
+    #expect(try permissions(file) == 0o600)
+    #expect(try permissions(directory.path) == 0o755, "it may be anybody's directory")
+    #expect(
+      try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted()
+        == [".lock", "installation-id"])
   }
 
   @Test("many writers of a file storage lose no change")

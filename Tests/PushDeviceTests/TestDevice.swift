@@ -55,3 +55,11 @@ extension Data {
 extension Installation {
   var tagNames: Set<String> { Set(tags.map(\.rawValue)) }
 }
+
+extension PushInstallation.State {
+  /// The confirmation; `nil` if the device is not registered.
+  var receipt: SaveReceipt? { if case .saved(let receipt) = self { receipt } else { nil } }
+  var isSaved: Bool { receipt != nil }
+  /// The failure; `nil` if there is none.
+  var error: RegistrarError? { if case .failed(let error, _) = self { error } else { nil } }
+}

@@ -101,10 +101,7 @@ struct UserTests {
     try await push.signOut()
     await push.settled()
     #expect(device.hub.installations.isEmpty)
-    guard case .failed(let error, retryAt: nil) = await push.state else {
-      return #expect(Bool(false))
-    }
-    #expect(error.kind == .rejected)
+    #expect(await push.state.error?.kind == .rejected)
   }
 
   @Test("a push for a user who has signed out is not for this device")
@@ -169,5 +166,125 @@ struct UserTests {
     try await push.signIn(as: "anna")
     await push.settled()
     #expect(device.saves.map(\.userID) == [nil])
+  }
+  @Test("an addition that fails does not hold up a sign-out")
+  func signOutWithoutAddition() async throws {
+    let device = TestDevice()
+    let isReady = Flag(true)
+    let push = device.process { installation in
+      guard isReady.isSet else { throw CocoaError(.featureUnsupported) }
+      installation.pushVariables["added"] = "yes"
+    }
+    await push.didRegister(deviceToken: .token(1))
+    try await push.signIn(as: "anna", tags: ["vip"])
+    await push.settled()
+    isReady.isSet = false
+    try await push.signOut()
+    await push.settled()
+    #expect(device.registered?.userID == nil && device.registered?.tagNames == [])
+    isReady.isSet = true
+    await device.clock.advance(by: .seconds(2))
+    #expect(device.registered?.pushVariables == ["added": "yes"])
+  }
+
+  @Test("if the next user's installation is refused, the former user leaves all the same")
+  func refusedNextUser() async throws {
+    for isRefusedByHub in [false, true] {
+      let device = TestDevice()
+      let push = await device.launch()
+      try await push.signIn(as: "anna", tags: ["vip"])
+      await push.settled()
+      if isRefusedByHub {
+        device.hub.refusalOfRegistrations = RegistrarError(status: 400, "no")
+      }
+      try await push.signIn(as: "bob", tags: [isRefusedByHub ? "vip" : "not a tag!"])
+      await push.settled()
+      #expect(device.hub.installations.isEmpty)
+      #expect(await push.state.error?.kind == .rejected)
+      let attempts = device.hub.attempts
+      await device.clock.advance(by: .seconds(3_600))
+      #expect(device.hub.attempts == attempts)
+      device.hub.refusalOfRegistrations = nil
+      try await push.signIn(as: "bob", tags: ["other"])
+      await push.settled()
+      #expect(device.registered?.userID == "bob")
+    }
+  }
+
+  @Test("a device that is switched off keeps its user's sign-in")
+  func switchedOff() async throws {
+    let device = TestDevice(hub: FakeRegistrar(keepsSessions: true))
+    let push = await device.launch()
+    device.hub.beginSession(of: "anna")
+    try await push.signIn(as: "anna")
+    await push.settled()
+    try await push.setEnabled(false)
+    await push.settled()
+    #expect(device.hub.installations.isEmpty)
+    #expect(device.hub.sessions == ["anna"])
+    try await push.setEnabled(true)
+    await push.settled()
+    #expect(device.registered?.userID == "anna")
+    try await push.setEnabled(false)
+    try await push.signOut()
+    await push.settled()
+    #expect(device.hub.sessions.isEmpty)
+  }
+
+  @Test(
+    "a sign-out that the backend refuses is repeated, and the next user's registration replaces it",
+    arguments: [302, 403, 404, 409, 410])
+  func refusedRemoval(status: Int) async throws {
+    let device = TestDevice(hub: FakeRegistrar(keepsSessions: true))
+    let push = await device.launch()
+    device.hub.beginSession(of: "anna")
+    try await push.signIn(as: "anna")
+    await push.settled()
+    device.hub.refusalOfRemovals = RegistrarError(status: status, "no")
+    try await push.signOut()
+    await push.settled()
+    let attempts = device.hub.attempts
+    await device.clock.advance(by: .seconds(3_600))
+    #expect(device.hub.attempts > attempts + 3)
+    #expect(device.hub.attempts < attempts + 10)
+    if status == 302 {
+      device.hub.refusalOfRemovals = nil
+      await device.clock.advance(by: .seconds(1_800))
+      #expect(device.hub.installations.isEmpty && device.hub.sessions.isEmpty)
+      return
+    }
+    device.hub.beginSession(of: "bob")
+    try await push.signIn(as: "bob")
+    await push.settled()
+    #expect(device.registered?.userID == "bob")
+    #expect(device.hub.sessions == ["bob"])
+    #expect(await push.state.isSaved)
+  }
+
+  @Test("a registration that arrives after another process's sign-out is undone")
+  func lateRegistration() async throws {
+    for mode in [PushInstallation.SignOutMode.keepDevice, .deleteDevice] {
+      let device = TestDevice()
+      let app = await device.launch()
+      let helper = device.process()
+      _ = await helper.installationID
+      device.hub.hold()
+      try await app.signIn(as: "anna", tags: ["vip"])
+      await device.hub.heldRequest()
+      // The other process's requests pass by the one that is held.
+      let id = try #require(await app.installationID)
+      try await helper.signOut(mode)
+      await helper.didRegister(deviceToken: .token(1))
+      await device.hub.heldRequests(2)
+      device.hub.release(1)
+      while device.hub.attempts < 2 { await Task.yield() }
+      device.hub.release()
+      await helper.settled()
+      await app.settled()
+      await device.clock.advance(by: .seconds(5))
+      #expect(device.hub.installations[id]?.userID == nil)
+      #expect(device.hub.installations[id]?.tagNames == [])
+      #expect(try await app.userID == nil)
+    }
   }
 }

@@ -70,9 +70,6 @@ struct YearTests {
         if day == 208 { #expect(device.hub.installations[id] != nil) }
       }
     }
-    print(
-      "A year of \(launches) launches: \(device.hub.attempts) requests; by the official SDK's rules"
-        + " \(careful.requests), or \(tutorial.requests) if the app adds its tags at each launch")
     #expect(launches == 1_095)
     #expect(device.hub.attempts == 69)
     #expect(careful.requests == 57)

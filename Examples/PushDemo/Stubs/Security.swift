@@ -24,7 +24,7 @@ public let kSecReturnData: CFString = "r_Data"
 public let kSecUseDataProtectionKeychain: CFString = "nleg"
 public let kSecValueData: CFString = "v_Data"
 
-/// The items by class, service, account and group. `nonisolated(unsafe)`: its user has one thread.
+/// The items by class, service, account and group. `nonisolated(unsafe)`: its users take turns.
 public nonisolated(unsafe) var standInItems: [[String]: NSDictionary] = [:]
 /// The answer to every call, in place of the keychain's own.
 public nonisolated(unsafe) var standInStatus: OSStatus?

@@ -71,6 +71,8 @@ open class UNMutableNotificationContent: UNNotificationContent {
     set { info = newValue }
   }
   open var attachments: [UNNotificationAttachment] = []
+  open var categoryIdentifier = ""
+  open var threadIdentifier = ""
   open var sound: UNNotificationSound?
 }
 

@@ -7,6 +7,9 @@
   /// Items can be read after the first unlock, also while the device is locked again, and are in no
   /// backup: a restored device has none, and gets an id of its own.
   public struct KeychainStorage: DeviceStorage {
+    /// The attempts at a change that another process comes between.
+    private static let attempts = 3
+
     private let service: String
     private let group: String?
 
@@ -32,7 +35,7 @@
     public func update(
       _ item: StoredItem, _ change: (inout Data?) -> Void
     ) throws(StorageError) {
-      while true {
+      for _ in 1...Self.attempts {
         let old = try load(item)
         var data = old
         change(&data)
@@ -43,6 +46,8 @@
         guard status == errSecSuccess else { throw StorageError(status) }
         return
       }
+      // An item that can neither be found nor added belongs to another access group, for example.
+      throw .failed("the keychain has and has not the item '\(item.name)'")
     }
 
     private func write(_ data: Data?, _ item: StoredItem, isNew: Bool) -> OSStatus {
@@ -79,44 +84,6 @@
       self =
         status == errSecInteractionNotAllowed
         ? .locked : .failed("the keychain refused (\(status))")
-    }
-  }
-
-  /// The storage of an app and its extensions: files in the container of their app group, secrets
-  /// in the keychain.
-  public struct AppGroupStorage: DeviceStorage {
-    private let group: String
-    private let files: FileStorage?
-    private let secrets: KeychainStorage
-
-    /// - Parameters:
-    ///   - group: The app group of the entitlement `com.apple.security.application-groups`.
-    ///   - keychainGroup: The keychain access group; `nil` for the first of the entitlement.
-    public init(group: String, keychainGroup: String? = nil) {
-      self.group = group
-      files = FileManager.default.containerURL(forSecurityApplicationGroupIdentifier: group).map {
-        FileStorage(directory: $0.appending(path: "PushDevice"))
-      }
-      secrets = KeychainStorage(group: keychainGroup)
-    }
-
-    public func load(_ item: StoredItem) throws(StorageError) -> Data? {
-      if item.isSecret { return try secrets.load(item) }
-      return try container().load(item)
-    }
-
-    public func update(
-      _ item: StoredItem, _ change: (inout Data?) -> Void
-    ) throws(StorageError) {
-      if item.isSecret { return try secrets.update(item, change) }
-      try container().update(item, change)
-    }
-
-    private func container() throws(StorageError) -> FileStorage {
-      guard let files else {
-        throw .failed("the entitlements do not have the app group '\(group)'")
-      }
-      return files
     }
   }
 #endif

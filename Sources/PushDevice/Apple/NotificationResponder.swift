@@ -12,7 +12,9 @@
     private let presentation:
       @MainActor @Sendable (PushMessage) -> UNNotificationPresentationOptions
 
-    /// - Parameter presentation: The way to show what arrives while the app is in the foreground.
+    /// - Parameters:
+    ///   - events: Tells who is signed in: a push for another user is neither shown nor delivered.
+    ///   - presentation: The way to show what arrives while the app is in the foreground.
     public init(
       events: PushEvents,
       presentation:
@@ -31,12 +33,9 @@
       let message = PushMessage(userInfo: notification.request.content.userInfo)
       // Used on the main actor only, where this is called.
       nonisolated(unsafe) let complete = completionHandler
-      Task { @MainActor [presentation] in
-        if let message {
-          complete(presentation(message))
-        } else {
-          complete([.banner, .list, .sound])
-        }
+      Task { @MainActor [presentation, events] in
+        guard let message else { return complete([.banner, .list, .sound]) }
+        complete(events.isForThisDevice(message) ? presentation(message) : [])
       }
     }
 

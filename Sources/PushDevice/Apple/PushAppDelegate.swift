@@ -14,10 +14,12 @@
   /// A SwiftUI app names the class with `@UIApplicationDelegateAdaptor(AppDelegate.self)`.
   @available(iOSApplicationExtension, unavailable)
   @MainActor open class PushAppDelegate: UIResponder, UIApplicationDelegate {
-    /// Taps, actions and background pushes.
-    public let events = PushEvents()
+    /// Taps, actions and background pushes for the user who is signed in.
+    public private(set) lazy var events = PushEvents(storage: push?.storage)
     private var responder: NotificationResponder?
-    private var observers: [any NSObjectProtocol] = []
+
+    /// The time that a request may take in the background. The system grants about 30 seconds.
+    private static let backgroundTime = Duration.seconds(20)
 
     /// The app's installation; `nil` for an app that cannot register, for lack of settings.
     open var push: PushInstallation? { nil }
@@ -30,8 +32,8 @@
       [.banner, .list, .sound]
     }
 
-    /// Called with a push that wakes the app, which has about 30 seconds then. By default it is
-    /// passed on as an event.
+    /// Called with a push that wakes the app, which has about 30 seconds then: neither with a
+    /// duplicate nor with another user's. By default it is passed on as an event.
     open func received(_ message: PushMessage) async -> UIBackgroundFetchResult {
       events.deliver(.background(message))
       return .newData
@@ -49,7 +51,10 @@
       UNUserNotificationCenter.current().delegate = responder
       observe(UIApplication.willEnterForegroundNotification) { await $0?.didEnterForeground() }
       observe(UIApplication.didEnterBackgroundNotification) { push in
-        await Self.inBackground { await push?.willLeaveForeground() }
+        await Self.inBackground {
+          await push?.willLeaveForeground()
+          await push?.settled(within: Self.backgroundTime)
+        }
       }
       Task { await start() }
       return true
@@ -77,10 +82,12 @@
     open func application(
       _ application: UIApplication, didReceiveRemoteNotification userInfo: [AnyHashable: Any]
     ) async -> UIBackgroundFetchResult {
-      guard let message = PushMessage(userInfo: userInfo) else { return .noData }
+      guard let message = PushMessage(userInfo: userInfo), events.isForThisDevice(message),
+        await events.isNew(message)
+      else { return .noData }
       return await Self.inBackground { [self] in
         let result = await received(message)
-        await push?.settled()
+        await push?.settled(within: Self.backgroundTime)
         return result
       }
     }
@@ -89,11 +96,11 @@
     private func observe(
       _ name: Notification.Name, _ action: @escaping @Sendable (PushInstallation?) async -> Void
     ) {
-      observers.append(
-        NotificationCenter.default.addObserver(forName: name, object: nil, queue: .main) {
-          [weak self] _ in
-          Task { @MainActor in await action(self?.push) }
-        })
+      // The delegate lives as long as the process.
+      _ = NotificationCenter.default.addObserver(forName: name, object: nil, queue: .main) {
+        [weak self] _ in
+        Task { @MainActor in await action(self?.push) }
+      }
     }
 
     /// Asks the system for time to finish.

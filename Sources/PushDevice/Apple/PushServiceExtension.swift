@@ -22,8 +22,9 @@
     ) {
       let once = Once<EnrichedContent?>()
       self.once = once
-      let delivery = Delivery(content: request.content, handler: contentHandler)
-      once.receive { delivery.finish($0) }
+      // Used by `once` a single time, and by nobody else.
+      nonisolated(unsafe) let (content, handler) = (request.content, contentHandler)
+      once.receive { handler($0.map { content.enriched(with: $0) } ?? content) }
       guard let message = PushMessage(userInfo: request.content.userInfo) else {
         once.call(nil)
         return
@@ -36,33 +37,29 @@
     open override func serviceExtensionTimeWillExpire() { once?.call(nil) }
   }
 
-  /// A content and its handler.
-  ///
-  /// `@unchecked Sendable`: ``Once`` calls ``finish(_:)`` a single time, and nobody else uses them.
-  private final class Delivery: @unchecked Sendable {
-    private let content: UNNotificationContent
-    private let handler: (UNNotificationContent) -> Void
-
-    init(content: UNNotificationContent, handler: @escaping (UNNotificationContent) -> Void) {
-      self.content = content
-      self.handler = handler
-    }
-
-    /// - Parameter enriched: `nil` leaves the notification as it came.
-    func finish(_ enriched: EnrichedContent?) {
-      guard let enriched, let changed = content.mutableCopy() as? UNMutableNotificationContent
-      else { return handler(content) }
+  extension UNNotificationContent {
+    fileprivate func enriched(with enriched: EnrichedContent) -> UNNotificationContent {
+      guard let changed = mutableCopy() as? UNMutableNotificationContent else { return self }
       changed.title = enriched.text.title ?? ""
       changed.subtitle = enriched.text.subtitle ?? ""
       changed.body = enriched.text.body ?? ""
-      changed.userInfo.merge(enriched.userInfo) { _, new in new }
-      if let image = enriched.image,
-        let attachment = try? UNNotificationAttachment(
-          identifier: "image", url: image, options: nil)
-      {
-        changed.attachments = [attachment]
+      if enriched.hidesPayload {
+        // The original text is a part of it, and what the app knows by a category or a thread.
+        (changed.userInfo, changed.attachments) = (enriched.userInfo, [])
+        (changed.categoryIdentifier, changed.threadIdentifier) = ("", "")
+      } else {
+        changed.userInfo.merge(enriched.userInfo) { _, new in new }
       }
-      handler(changed)
+      if let image = enriched.image {
+        do {
+          changed.attachments = [
+            try UNNotificationAttachment(identifier: "image", url: image, options: nil)
+          ]
+        } catch {
+          try? FileManager.default.removeItem(at: image)
+        }
+      }
+      return changed
     }
   }
 

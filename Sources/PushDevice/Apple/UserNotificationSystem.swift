@@ -11,6 +11,7 @@
   /// The system of an app: permissions of the notification center, and tokens of APNs.
   @available(iOSApplicationExtension, unavailable)
   public struct UserNotificationSystem: PushSystem {
+    /// Creates the system of this app.
     public init() {}
 
     public func registerForRemoteNotifications() async {
@@ -45,9 +46,11 @@
       let info = Bundle.main.infoDictionary ?? [:]
       let version = info["CFBundleShortVersionString"] as? String ?? ""
       let build = info["CFBundleVersion"] as? String ?? ""
+      // `operatingSystemVersionString` changes with the language.
+      let system = ProcessInfo.processInfo.operatingSystemVersion
       return DeviceFacts(
         appVersion: "\(version) (\(build))",
-        systemVersion: ProcessInfo.processInfo.operatingSystemVersionString)
+        systemVersion: "\(system.majorVersion).\(system.minorVersion).\(system.patchVersion)")
     }
   }
 #endif

@@ -1,12 +1,6 @@
 public import NotificationHubs
 
-#if canImport(FoundationEssentials)
-  public import FoundationEssentials
-#else
-  public import Foundation
-#endif
-
-/// The app's wishes for this device at the hub, besides its channel and its user.
+/// The installation that the app desires at the hub, without its channel and its user.
 public struct DesiredInstallation: Hashable, Codable, Sendable {
   /// The tags of the device, independent of the signed-in user.
   public var tags: Set<Tag>
@@ -15,6 +9,7 @@ public struct DesiredInstallation: Hashable, Codable, Sendable {
   /// Values for templates.
   public var pushVariables: [String: String]
 
+  /// Creates an installation; without arguments it receives broadcasts only.
   public init(
     tags: Set<Tag> = [], templates: [String: PushTemplate] = [:],
     pushVariables: [String: String] = [:]
@@ -23,13 +18,4 @@ public struct DesiredInstallation: Hashable, Codable, Sendable {
     self.templates = templates
     self.pushVariables = pushVariables
   }
-}
-
-/// The hub's confirmation of an installation.
-public struct SaveReceipt: Hashable, Sendable {
-  /// Eight hexadecimal digits that stand for everything that was sent, for logs: it tells whether
-  /// two registrations differ, and nothing else.
-  public let fingerprint: String
-  /// When the hub confirmed it.
-  public let confirmedAt: Date
 }

@@ -1,7 +1,7 @@
 import Foundation
 import NotificationHubs
 
-/// The state that survives the process: the app's wishes, and the hub's last answer.
+/// The state that survives the process: the desired installation, and the hub's last answer.
 ///
 /// A member that a later version adds must be optional, so that older files stay readable; another
 /// meaning takes another ``version``.
@@ -9,10 +9,13 @@ struct DeviceRecord: Hashable, Codable, Sendable {
   static let version = 1
 
   /// A sign-out that the hub or the backend does not know yet.
-  struct Departure: Hashable, Codable, Sendable {
+  struct PendingSignOut: Hashable, Codable, Sendable {
     var userID: String
-    /// Whether the device leaves as well.
+    /// Whether the installation is deleted as well.
     var deletesDevice: Bool
+    /// Whether the installation is deleted or another user's, and only the sign-in is left to end.
+    /// With a registrar for signed-in users only.
+    var hasLeft: Bool?
   }
 
   /// The last answer to a registration.
@@ -34,10 +37,15 @@ struct DeviceRecord: Hashable, Codable, Sendable {
   /// Whether the hub may have the installation: set before the first request, since its reply can
   /// be lost.
   var mayExist = false
+  /// The users with whom the hub may have the installation: the last confirmed one, and those of
+  /// requests since then.
+  var registeredUsers: Set<String>?
   /// Sign-outs, the oldest first. They precede every other request.
-  var departures: [Departure] = []
+  var signOuts: [PendingSignOut] = []
   /// `nil` while a request is under way too: if its reply is lost, nothing is known.
   var answer: Answer?
+  /// The time for which the hub asked not to be called.
+  var throttle: Wait?
 
   init(installationID: String) { self.installationID = installationID }
 }
@@ -51,7 +59,7 @@ extension DeviceRecord {
   /// - Throws: ``StorageError``; nothing is created then: what cannot be read may well be there.
   static func open(
     in storage: any DeviceStorage, newID: () -> String
-  ) throws(StorageError) -> (record: DeviceRecord, beginning: PushInstallation.Beginning) {
+  ) throws(StorageError) -> (record: DeviceRecord, condition: PushInstallation.StorageCondition) {
     var id = try storage.load(.installationID).flatMap(validID)
     let isNewID = id == nil
     if isNewID {
@@ -63,32 +71,33 @@ extension DeviceRecord {
       }
     }
     guard let id else { throw .failed("the installation's id could not be stored") }
-    var beginning = PushInstallation.Beginning.continued
+    var condition = PushInstallation.StorageCondition.continued
     var damaged: Data?
     let record = try update(in: storage, orElse: DeviceRecord(installationID: id)) { found in
       switch found {
       case .nothing:
-        beginning = isNewID ? .first : .reinstalled
+        condition = isNewID ? .first : .reinstalled
         var record = DeviceRecord(installationID: id)
         // The id outlives the app in the keychain, and the installation at the hub outlives both.
         record.mayExist = !isNewID
         return record
       case .unreadable(let data):
-        (beginning, damaged) = (.damaged, data)
+        (condition, damaged) = (.damaged, data)
         var record = DeviceRecord(installationID: id)
         record.mayExist = true
         return record
       case .record(var record):
         guard record.installationID != id else { return record }
         // From a backup of another device, which keeps its own installation.
-        beginning = .restored
-        (record.installationID, record.answer, record.departures) = (id, nil, [])
+        condition = .restored
+        (record.installationID, record.answer, record.signOuts) = (id, nil, [])
+        (record.registeredUsers, record.throttle) = (nil, nil)
         record.mayExist = !isNewID
         return record
       }
     }
     if let damaged { try? storage.save(damaged, as: .damagedRecord) }
-    return (record, beginning)
+    return (record, condition)
   }
 
   /// Applies edits to the stored record, or to `known` if it is gone or cannot be read.

@@ -1,29 +1,11 @@
 public import Foundation
-public import NotificationHubs
 
 extension PushInstallation {
-  /// The rules by which a device registers.
-  public struct Configuration: Hashable, Sendable {
-    public var platform = PushPlatform.apns
-    /// The delay after a change, in which further changes are collected.
-    public var saveDelay = Duration.seconds(1)
-    /// The longest delay after the first of several changes.
-    public var longestSaveDelay = Duration.seconds(5)
-    /// The age of a confirmation at which the device registers again, although nothing has
-    /// changed: a hub may have lost it.
-    public var refreshInterval = Duration.seconds(7 * 86_400)
-    /// The life of the installation at the hub, which is renewed after two thirds of it; `nil` for
-    /// the longest that the hub allows.
-    public var lifetime: Duration?
-    /// Whether the permission to show notifications is a tag: ``PushPermission/tag``.
-    public var tagsPermission = false
-
-    public init() {}
-  }
-
   /// The condition in which this launch found the device's storage.
-  public enum Beginning: Hashable, Sendable {
+  public enum StorageCondition: Hashable, Sendable {
+    /// The app's first launch on this device.
     case first
+    /// The storage is that of the previous launch.
     case continued
     /// The app was deleted and installed again: nobody is signed in, and there are no tags.
     case reinstalled
@@ -46,7 +28,9 @@ extension PushInstallation {
     case waitingForSignIn
     /// Something is to be sent, after the delay that collects changes.
     case pending
+    /// A request is under way.
     case saving
+    /// The hub has confirmed the installation.
     case saved(SaveReceipt)
     /// - Parameter retryAt: The next attempt; `nil` if it is made at the next launch, foreground or
     ///   change.
@@ -54,19 +38,39 @@ extension PushInstallation {
     /// The app has switched pushes off, and the hub has no installation.
     case disabled
   }
+}
 
-  /// The scope of a sign-out: the user, or the device too.
-  public enum SignOutMode: Hashable, Sendable {
-    /// The device stays registered, without the user and their tags. With a registrar for signed-in
-    /// users it leaves until the next sign-in.
-    case keepDevice
-    /// The installation is deleted, and registered again without user.
-    case deleteDevice
+extension PushInstallation.State: CustomStringConvertible {
+  /// The state in a line, for logs and simple screens; without times, tokens and ids.
+  public var description: String {
+    switch self {
+    case .locked: "waiting until the device is unlocked"
+    case .storageFailed(let reason): "storage failed: \(reason)"
+    case .waitingForToken(let problem):
+      problem.map { "waiting for a token: \($0)" } ?? "waiting for a token"
+    case .waitingForSignIn: "waiting until somebody signs in"
+    case .pending: "pending"
+    case .saving: "saving"
+    case .saved(let receipt): "saved, fingerprint \(receipt.fingerprint)"
+    case .failed(let error, let retryAt):
+      "failed, \(error)" + (retryAt == nil ? "; next at a launch, foreground or change" : "")
+    case .disabled: "off"
+    }
   }
+}
+
+/// The hub's confirmation of an installation.
+public struct SaveReceipt: Hashable, Sendable {
+  /// Eight hexadecimal digits that stand for everything that was sent, for logs: it tells whether
+  /// two registrations differ, and nothing else.
+  public let fingerprint: String
+  /// When the hub confirmed it.
+  public let confirmedAt: Date
 }
 
 /// There is nothing to register yet: no token, no sign-in, or the app has switched pushes off.
 public struct NotRegistered: Error, Hashable, Sendable, CustomStringConvertible {
+  /// The state that explains it.
   public let state: PushInstallation.State
 
   public var description: String { "the device is not registered: \(state)" }

@@ -18,7 +18,8 @@ public actor PushInstallation {
   public typealias Enrichment = @Sendable (inout Installation) async throws -> Void
 
   private let registrar: any InstallationRegistrar
-  private let storage: any DeviceStorage
+  /// The place of the record.
+  nonisolated let storage: any DeviceStorage
   private let system: any PushSystem
   private let clock: any DeviceClock
   private let configuration: Configuration
@@ -28,9 +29,13 @@ public actor PushInstallation {
 
   /// `nil` until the storage could be read.
   private var machine: InstallationMachine?
-  private var knownBeginning: Beginning?
-  /// A token that came while the storage was locked.
-  private var waitingChannel: PushChannel?
+  private var knownCondition: StorageCondition?
+  /// The channel and the permission, for when the storage can be read.
+  private var channel: PushChannel?
+  private var permission: PushPermission?
+  /// Counts the questions for the permission: only the answer to the last one counts.
+  private var permissionChecks = 0
+  private var permissionCheck: Task<Void, Never>?
   private var work: Task<Void, Never>?
   private var timer: ScheduledCall?
 
@@ -56,7 +61,7 @@ public actor PushInstallation {
 
   /// Reads the storage and asks the system for a token. Call it at every launch.
   public func start() async {
-    if isOpen { await lookAtPermission() }
+    if openIfPossible() { await refreshPermission() }
     await system.registerForRemoteNotifications()
   }
 
@@ -65,7 +70,8 @@ public actor PushInstallation {
     _ options: PermissionOptions = .standard
   ) async throws -> PushPermission {
     let permission = try await system.requestPermission(options)
-    await lookAtPermission()
+    permissionChecks += 1
+    set(permission)
     return permission
   }
 
@@ -74,46 +80,54 @@ public actor PushInstallation {
 
   /// Called with the channel that another push service than APNs issued.
   public func didRegister(_ channel: PushChannel) {
-    waitingChannel = channel
-    guard isOpen else { return }
-    takeWaitingChannel()
+    self.channel = channel
+    let wasOpen = machine != nil
+    guard openIfPossible() else { return }
+    if wasOpen { machine?.didRegister(channel, at: clock.now) }
     proceed()
   }
 
   /// Called when the system issued no token.
   public func didFailToRegister(_ error: any Error) {
-    guard isOpen else { return }
+    guard openIfPossible() else { return }
     machine?.didFailToRegister("\(error)")
     proceed()
   }
 
   /// Called when the device was unlocked for the first time since it started.
-  public func protectedDataDidBecomeAvailable() {
-    guard isOpen else { return }
-    takeWaitingChannel()
+  public func protectedDataDidBecomeAvailable() async {
+    guard openIfPossible() else { return }
     proceed()
+    await refreshPermission()
   }
 
   /// Called when the app comes to the foreground, or when the network is back: tries again at once
-  /// if there was a failure, and looks at what an extension or the Settings app have changed.
+  /// if there was a failure, and looks for changes by an extension or in the Settings app.
   public func didEnterForeground() async {
-    guard isOpen else { return }
-    takeWaitingChannel()
+    guard openIfPossible() else { return }
     try? edit { _ in }
     machine?.didEnterForeground(at: clock.now)
-    await lookAtPermission()
+    await refreshPermission()
     proceed()
   }
 
-  /// Called when the app leaves the foreground: sends without further delay.
+  /// Called when the app leaves the foreground: sends without further delay. ``settled(within:)``
+  /// waits for the end of that.
   public func willLeaveForeground() {
     machine?.flush(isRetry: false)
     proceed()
   }
 
-  private func lookAtPermission() async {
+  private func refreshPermission() async {
     guard configuration.tagsPermission else { return }
+    permissionChecks += 1
+    let number = permissionChecks
     let permission = await system.permission()
+    if number == permissionChecks { set(permission) }
+  }
+
+  private func set(_ permission: PushPermission) {
+    self.permission = permission
     machine?.set(permission, at: clock.now)
     proceed()
   }
@@ -126,11 +140,11 @@ public actor PushInstallation {
   }
 
   /// The condition in which this launch found the storage; `nil` while it is locked.
-  public var beginning: Beginning? {
-    isOpen ? knownBeginning : nil
+  public var storageCondition: StorageCondition? {
+    openIfPossible() ? knownCondition : nil
   }
 
-  /// The app's wishes for this device at the hub, besides the user.
+  /// The desired installation, without channel and user.
   public var desired: DesiredInstallation {
     get throws(StorageError) { try open().desired }
   }
@@ -150,8 +164,10 @@ public actor PushInstallation {
     proceed()
   }
 
+  /// Adds a tag of the device.
   public func insert(_ tag: Tag) throws(StorageError) { try update { $0.tags.insert(tag) } }
 
+  /// Removes a tag of the device.
   public func remove(_ tag: Tag) throws(StorageError) { try update { $0.tags.remove(tag) } }
 
   /// - Parameter template: `nil` removes the template.
@@ -165,10 +181,11 @@ public actor PushInstallation {
     let leavesFirst = registrar.isForSignedInUsersOnly
     try edit(urgently: true) { record in
       if leavesFirst, let former = record.userID, former != userID {
-        record.departures.append(.init(userID: former, deletesDevice: false))
+        record.signOuts.append(.init(userID: former, deletesDevice: false))
       }
       (record.userID, record.userTags) = (userID, tags)
     }
+    machine?.didSignIn(at: clock.now)
     proceed()
   }
 
@@ -177,19 +194,20 @@ public actor PushInstallation {
   public func signOut(_ mode: SignOutMode = .keepDevice) throws(StorageError) {
     try edit(urgently: true) { record in
       guard let userID = record.userID else { return }
-      record.departures.append(.init(userID: userID, deletesDevice: mode == .deleteDevice))
+      record.signOuts.append(.init(userID: userID, deletesDevice: mode == .deleteDevice))
       (record.userID, record.userTags) = (nil, [])
     }
+    try? storage.save(nil, as: .seenNotifications)
     proceed()
   }
 
   /// Removes the device of a user who is not signed in any more, for a sign-in that an earlier
   /// installation of the app has left. Without effect if the user is signed in or leaving already.
-  public func endSignIn(of userID: String) throws(StorageError) {
+  package func endSignIn(of userID: String) throws(StorageError) {
     try edit { record in
-      guard record.userID != userID, !record.departures.contains(where: { $0.userID == userID })
+      guard record.userID != userID, !record.signOuts.contains(where: { $0.userID == userID })
       else { return }
-      record.departures.append(.init(userID: userID, deletesDevice: false))
+      record.signOuts.append(.init(userID: userID, deletesDevice: false))
     }
     proceed()
   }
@@ -197,17 +215,18 @@ public actor PushInstallation {
   /// Returns when the hub, or the backend, has heard of every sign-out.
   /// - Throws: ``StorageError``; ``RegistrarError`` if it has not: it will, before anything else.
   public func finishSignOut() async throws {
-    try open()
+    // Another process may have signed somebody out.
+    try edit { _ in }
     machine?.flush(isRetry: true)
     proceed()
     await settled()
-    guard machine?.record.departures.isEmpty == false else { return }
+    guard machine?.record.signOuts.isEmpty == false else { return }
     guard case .failed(let error, _) = state else { throw NotRegistered(state: state) }
     throw error
   }
 
   /// The signed-in user, for an extension, which needs no installation of its own.
-  public static func storedUserID(
+  package static func storedUserID(
     in storage: any DeviceStorage
   ) throws(StorageError) -> String? {
     try DeviceRecord.userID(in: storage)
@@ -239,21 +258,28 @@ public actor PushInstallation {
   /// The present state and all later ones.
   public nonisolated var states: AsyncStream<State> { broadcast.stream() }
 
-  /// Sends what is pending now, and returns when the hub has it.
+  /// Sends what is pending now, and returns when the hub has it. Changes that come during the call
+  /// are not waited for.
   ///
   /// - Throws: ``StorageError``; ``RegistrarError``; ``NotRegistered`` if there is nothing to
   ///   register yet.
   @discardableResult
   public func synchronize() async throws -> SaveReceipt {
     try open()
-    takeWaitingChannel()
-    machine?.flush(isRetry: true)
-    proceed()
-    await settled()
-    switch state {
-    case .saved(let receipt): return receipt
-    case .failed(let error, _): throw error
-    case let state: throw NotRegistered(state: state)
+    let revision = machine?.revision ?? 0
+    while true {
+      machine?.flush(isRetry: true)
+      proceed()
+      let isWorking = work != nil || permissionCheck != nil
+      await settled()
+      switch state {
+      case .saved(let receipt): return receipt
+      case _ where machine?.hasChanged(since: revision) == true:
+        if let receipt = machine?.confirmation?.receipt { return receipt }
+      case .failed(let error, _): throw error
+      case .pending where isWorking: continue
+      case let state: throw NotRegistered(state: state)
+      }
     }
   }
 
@@ -261,51 +287,64 @@ public actor PushInstallation {
   /// differ. For diagnostics: one or two requests.
   ///
   /// - Returns: The members that differed; `installationId` if the hub had none.
-  /// - Throws: The errors of ``synchronize()``.
+  /// - Throws: The errors of ``synchronize()``; ``RegistrarError/Kind/unsupported`` with a backend.
   public func verify() async throws -> Set<String> {
     try await synchronize()
-    guard let machine, let channel = machine.channel else { return [] }
-    let record = machine.record
-    var differences: Set<String> = []
-    if let kept = try await registrar.installation(record.installationID) {
-      if kept.pushChannel.handle != channel.handle { differences.insert("pushChannel") }
-      if kept.pushChannelExpired { differences.insert("pushChannelExpired") }
-      if kept.userID != record.userID { differences.insert("userId") }
-      if !record.desired.tags.union(record.userTags).isSubset(of: kept.tags) {
-        differences.insert("tags")
-      }
-      if kept.templates.mapValues(\.body) != record.desired.templates.mapValues(\.body) {
-        differences.insert("templates")
-      }
-    } else {
-      differences.insert("installationId")
+    guard let sent = machine?.confirmedInstallation else { return [] }
+    var differences: Set<String> = ["installationId"]
+    if let kept = try await registrar.installation(sent.installationID) {
+      differences = kept.differences(from: sent)
     }
     if !differences.isEmpty {
-      self.machine?.distrust()
+      machine?.discardAnswer()
       try await synchronize()
     }
     return differences
   }
 
   /// Returns when no request is under way.
-  public func settled() async { while let work { await work.value } }
+  public func settled() async {
+    while true {
+      if let permissionCheck { await permissionCheck.value }
+      guard let work else {
+        if permissionCheck == nil { return }
+        continue
+      }
+      await work.value
+    }
+  }
+
+  /// Returns when no request is under way, or after a time: that which the system grants in the
+  /// background, for example.
+  public func settled(within limit: Duration) async {
+    _ = await clock.result(before: clock.now.addingTimeInterval(limit.seconds)) {
+      await self.settled()
+    }
+  }
 
   // MARK: Acting
+
+  /// The longest time for a request, and for the app's addition before it. A reply that arrives byte
+  /// by byte would last forever.
+  static let attemptLimit = Duration.seconds(60)
 
   /// Reads the storage, unless that has been done.
   @discardableResult
   private func open() throws(StorageError) -> DeviceRecord {
     if let machine { return machine.record }
     do {
-      let (record, beginning) = try DeviceRecord.open(in: storage) {
+      let (record, condition) = try DeviceRecord.open(in: storage) {
         UUID().uuidString.lowercased()
       }
       let facts = system.facts
-      machine = InstallationMachine(
+      var machine = InstallationMachine(
         record: record, configuration: configuration,
         context: "\(registrar.address)\n\(facts.appVersion)\n\(facts.systemVersion)",
         isForSignedInUsersOnly: registrar.isForSignedInUsersOnly)
-      knownBeginning = beginning
+      if let permission { machine.set(permission, at: clock.now) }
+      if let channel { machine.didRegister(channel, at: clock.now) }
+      self.machine = machine
+      knownCondition = condition
       return record
     } catch {
       publish(error)
@@ -313,13 +352,7 @@ public actor PushInstallation {
     }
   }
 
-  private var isOpen: Bool { (try? open()) != nil }
-
-  private func takeWaitingChannel() {
-    guard let channel = waitingChannel, machine != nil else { return }
-    waitingChannel = nil
-    machine?.didRegister(channel, at: clock.now)
-  }
+  private func openIfPossible() -> Bool { (try? open()) != nil }
 
   /// Changes the stored record.
   private func edit(
@@ -344,6 +377,8 @@ public actor PushInstallation {
   private func proceed() {
     // A confirmation that is not stored is asked for again after a crash, which does no harm.
     try? store()
+    // Another process may have carried out a removal, or signed the user in again.
+    if work == nil, machine?.mayDelete == true { try? edit { _ in } }
     if work == nil, var machine {
       timer?.cancel()
       timer = nil
@@ -352,9 +387,16 @@ public actor PushInstallation {
       switch step {
       case .prepare(let installation): work = Task { await save(installation) }
       case .delete(let id, let userID): work = Task { await delete(id, of: userID) }
+      case .endSignIn(let userID): work = Task { await endSignIn(atRegistrarOf: userID) }
       case .wait(let time):
         timer = clock.call(at: time) { [weak self] in await self?.timeIsUp() }
-      case .rest: break
+      case .rest:
+        if machine.needsPermission, permissionCheck == nil {
+          permissionCheck = Task {
+            await refreshPermission()
+            permissionCheck = nil
+          }
+        }
       }
     }
     publish()
@@ -366,32 +408,72 @@ public actor PushInstallation {
   }
 
   private func save(_ prepared: Installation) async {
-    var installation = prepared
-    do { try await enrich?(&installation) } catch {
-      machine?.didFailToPrepare("\(error)", at: clock.now, jitter: jitter())
+    var enriched: Installation? = prepared
+    if let enrich {
+      let addition = await attempt { () async throws(RegistrarError) -> Installation in
+        var installation = prepared
+        do { try await enrich(&installation) } catch {
+          throw RegistrarError(.unreachable, "\(error)")
+        }
+        return installation
+      }
+      switch addition {
+      case .success(let installation): enriched = installation
+      case .failure(let error):
+        enriched = machine?.didFailToPrepare(error.detail, at: clock.now, jitter: jitter())
+      }
+    }
+    guard let enriched, let ready = machine?.prepared(enriched, at: clock.now) else {
       return endWork()
     }
-    guard let ready = machine?.prepared(installation, at: clock.now) else { return endWork() }
     // The hub may have it from here on. A request that nobody would remember is not made.
     do { try store() } catch {
-      machine?.didFailToSend(at: clock.now, jitter: jitter())
+      machine?.didFailToSend("not sent", at: clock.now, jitter: jitter())
       return endWork()
     }
     publish()
-    var failure: RegistrarError?
-    do throws(RegistrarError) { try await registrar.save(ready) } catch { failure = error }
+    let failure = await failure(of: { [registrar] () async throws(RegistrarError) in
+      try await registrar.save(ready)
+    })
     machine?.didSave(failure, at: clock.now, jitter: jitter())
     endWork()
   }
 
   private func delete(_ id: String, of userID: String?) async {
     publish()
-    var failure: RegistrarError?
-    do throws(RegistrarError) {
+    let failure = await failure(of: { [registrar] () async throws(RegistrarError) in
       try await registrar.delete(installation: id, of: userID)
-    } catch { failure = error }
+    })
     machine?.didDelete(failure, at: clock.now, jitter: jitter())
     endWork()
+  }
+
+  private func endSignIn(atRegistrarOf userID: String) async {
+    publish()
+    let failure = await failure(of: { [registrar] () async throws(RegistrarError) in
+      try await registrar.endSignIn(of: userID)
+    })
+    machine?.didEndSignIn(failure, at: clock.now, jitter: jitter())
+    endWork()
+  }
+
+  private func failure(
+    of request: @escaping @Sendable () async throws(RegistrarError) -> Void
+  ) async -> RegistrarError? {
+    if case .failure(let error) = await attempt(request) { error } else { nil }
+  }
+
+  /// Returns the result of an attempt, or an error when its time is over; it is cancelled then.
+  private func attempt<Success: Sendable>(
+    _ request: @escaping @Sendable () async throws(RegistrarError) -> Success
+  ) async -> Result<Success, RegistrarError> {
+    let end = clock.now.addingTimeInterval(Self.attemptLimit.seconds)
+    let result = await clock.result(before: end) { () -> Result<Success, RegistrarError>? in
+      do throws(RegistrarError) { return .success(try await request()) } catch {
+        return .failure(error)
+      }
+    }
+    return result ?? .failure(RegistrarError(.unreachable, "no end within a minute"))
   }
 
   private func endWork() {
@@ -405,5 +487,26 @@ public actor PushInstallation {
     case .failed(let reason): broadcast.send(.storageFailed(reason))
     case nil: if let machine { broadcast.send(machine.state) }
     }
+  }
+}
+
+extension Installation {
+  /// The members in which the hub's installation differs from the one that was sent.
+  fileprivate func differences(from sent: Installation) -> Set<String> {
+    var differences: Set<String> = []
+    if pushChannel.handle != sent.pushChannel.handle { differences.insert("pushChannel") }
+    if pushChannelExpired { differences.insert("pushChannelExpired") }
+    if userID != sent.userID { differences.insert("userId") }
+    if Set(tags) != Set(sent.tags) { differences.insert("tags") }
+    if pushVariables != sent.pushVariables { differences.insert("pushVariables") }
+    // A hub may add members of its own to a template.
+    let isSame =
+      templates.count == sent.templates.count
+      && sent.templates.allSatisfy { name, template in
+        templates[name].map { $0.body == template.body && Set($0.tags) == Set(template.tags) }
+          == true
+      }
+    if !isSame { differences.insert("templates") }
+    return differences
   }
 }

@@ -8,12 +8,12 @@ public protocol ImageFetching: Sendable {
 }
 
 /// The kinds of images that a notification can show.
-public enum ImageKind: String, Hashable, Sendable, CaseIterable {
+package enum ImageKind: String, Hashable, Sendable, CaseIterable {
   case jpeg, png, gif
 
   /// Tells the kind by the first bytes of the file: names and headers of servers are often wrong,
   /// and the system refuses an attachment whose extension does not fit.
-  public init?(firstBytes bytes: some Collection<UInt8>) {
+  package init?(firstBytes bytes: some Collection<UInt8>) {
     guard let kind = Self.allCases.first(where: { bytes.starts(with: $0.signature) }) else {
       return nil
     }
@@ -37,6 +37,7 @@ public struct ImageDownload: ImageFetching {
   private let transport: any StreamingTransport
   private let directory: URL
 
+  /// - Parameter directory: The place of the files until their caller moves them.
   public init(
     transport: any StreamingTransport = URLSessionTransport.shared,
     directory: URL = FileManager.default.temporaryDirectory
@@ -52,7 +53,9 @@ public struct ImageDownload: ImageFetching {
       let handle = try FileHandle(forWritingTo: file)
       defer { try? handle.close() }
       let start = Locked((head: Data(), count: 0))
-      let reply = try await transport.stream(TransportRequest(method: "GET", url: url)) { piece in
+      var request = TransportRequest(method: "GET", url: url)
+      request.followsRedirects = true
+      let reply = try await transport.stream(request) { piece in
         try start.withLock { start in
           if start.head.count < 8 { start.head += piece.prefix(8) }
           start.count += piece.count
@@ -76,7 +79,9 @@ public struct ImageDownload: ImageFetching {
 
 /// The reason why a notification has no image.
 public enum ImageError: Error, Hashable, Sendable {
+  /// The server's reply was not a success.
   case status(Int)
+  /// Larger than ``ImageDownload/limit``.
   case tooLarge
   /// Neither JPEG, PNG nor GIF.
   case unknownKind

@@ -10,55 +10,59 @@ public enum PushEvent: Hashable, Sendable {
   case action(String, PushMessage, text: String?)
   /// The user removed it.
   case dismissed(PushMessage)
-  /// A push woke the app without showing anything.
+  /// A push with `content-available` woke the app; the system may have shown it, too.
   case background(PushMessage)
 }
 
+extension PushEvent {
+  /// The message that it happened to.
+  public var message: PushMessage {
+    switch self {
+    case .opened(let message), .action(_, let message, _), .dismissed(let message),
+      .background(let message):
+      message
+    }
+  }
+}
+
 /// The app's events. Those that come before somebody listens, as the tap that launched the app
-/// does, wait for the first listener.
+/// does, wait for the first listener. Those of another user's messages are dropped.
 public actor PushEvents {
   /// The number of ids by which duplicates are recognized. Push services deliver at least once.
-  public static let memory = 200
+  static let memory = 200
   /// The number of events that wait for a listener; the oldest give way.
-  public static let waitingLimit = 100
+  static let waitingLimit = 100
 
-  private struct Audience {
-    var waiting: [PushEvent] = []
-    var listeners: [Int: AsyncStream<PushEvent>.Continuation] = [:]
-    var next = 0
-  }
-
-  private let audience = Locked(Audience())
+  private let listeners = Listeners<[PushEvent], PushEvent>([])
   private let storage: (any DeviceStorage)?
   private var seen: [String] = []
 
-  /// - Parameter storage: Keeps the ids of duplicates over launches.
+  /// - Parameter storage: The installation's: tells who is signed in, and keeps the ids of duplicates
+  ///   over launches.
   public init(storage: (any DeviceStorage)? = nil) { self.storage = storage }
 
   /// Called with each event, by the adaptors.
   public nonisolated func deliver(_ event: PushEvent) {
-    audience.withLock { audience in
-      if audience.listeners.isEmpty {
-        audience.waiting = (audience.waiting + [event]).suffix(Self.waitingLimit)
+    guard isForThisDevice(event.message) else { return }
+    listeners.withLock { listeners in
+      if listeners.isEmpty {
+        listeners.state = (listeners.state + [event]).suffix(Self.waitingLimit)
       }
-      for listener in audience.listeners.values { listener.yield(event) }
+      listeners.yield(event)
     }
   }
 
   /// The events from now on, for the first listener also those that waited.
   public nonisolated var events: AsyncStream<PushEvent> {
-    let (stream, continuation) = AsyncStream.makeStream(of: PushEvent.self)
-    let id = audience.withLock { audience in
-      audience.next += 1
-      audience.listeners[audience.next] = continuation
-      for event in audience.waiting { continuation.yield(event) }
-      audience.waiting = []
-      return audience.next
+    listeners.stream { waiting in
+      defer { waiting = [] }
+      return waiting
     }
-    continuation.onTermination = { [audience] _ in
-      audience.withLock { $0.listeners[id] = nil }
-    }
-    return stream
+  }
+
+  /// Whether a message is for the user who is signed in, or for the device.
+  public nonisolated func isForThisDevice(_ message: PushMessage) -> Bool {
+    storage.map { message.isForUser(in: $0) } ?? true
   }
 
   /// Whether the message has not been asked about before. A message without id is always new.

@@ -44,13 +44,21 @@ public struct PushMessage: Hashable, Sendable {
   /// - Parameter userInfo: The dictionary of a notification.
   public init?(userInfo: [AnyHashable: Any]) {
     guard JSONSerialization.isValidJSONObject(userInfo),
-      let json = try? JSONSerialization.data(withJSONObject: userInfo)
+      let json = try? JSONSerialization.data(
+        withJSONObject: userInfo, options: .sortedKeys)
     else { return nil }
     self.init(json: json)
   }
 
   /// Whether the notification can be seen or heard.
   public var isVisible: Bool { text != NotificationText() || badge != nil || sound != nil }
+
+  /// Whether the message is for the signed-in user, or for the device. Before the first unlock nobody
+  /// knows who is signed in: then a user's message is for somebody else.
+  func isForUser(in storage: any DeviceStorage) -> Bool {
+    guard let userID else { return true }
+    return (try? DeviceRecord.userID(in: storage)) == userID
+  }
 
   /// Decodes the payload with its members of the app's own.
   public func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
@@ -62,10 +70,14 @@ public struct PushMessage: Hashable, Sendable {
 ///
 /// - SeeAlso: Apple, "Generating a remote notification", the tables of keys.
 public struct NotificationText: Hashable, Sendable {
+  /// The title.
   public var title: String?
+  /// The line below the title.
   public var subtitle: String?
+  /// The text below both.
   public var body: String?
 
+  /// Creates a text; `nil` leaves a part out.
   public init(title: String? = nil, subtitle: String? = nil, body: String? = nil) {
     self.title = title
     self.subtitle = subtitle

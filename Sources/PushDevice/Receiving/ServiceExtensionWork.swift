@@ -8,7 +8,7 @@ public protocol MessageOpening: Sendable {
   /// - Returns: `nil` if that is not possible.
   func open(_ message: PushMessage) -> NotificationText?
   /// Fetches it.
-  /// - Returns: `nil` if it cannot be had.
+  /// - Returns: `nil` if it is not available.
   func fetch(_ message: PushMessage) async -> NotificationText?
   /// Whether there is something to open; other messages are shown as they are.
   func isSealed(_ message: PushMessage) -> Bool
@@ -22,11 +22,14 @@ extension MessageOpening {
 
 /// A notification as it is shown.
 public struct EnrichedContent: Hashable, Sendable {
+  /// Title, subtitle and body.
   public var text: NotificationText
   /// A file for the notification's attachment.
   public var image: URL?
   /// Members to add to the notification's `userInfo`.
   public var userInfo: [String: String] = [:]
+  /// Whether ``userInfo`` takes the place of the push's members, which are for another user.
+  public var hidesPayload = false
 }
 
 /// The work of a notification service extension: opens the content, attaches the image, and ends in
@@ -36,6 +39,9 @@ public struct EnrichedContent: Hashable, Sendable {
 public struct ServiceExtensionWork: Sendable {
   /// The longest time for opening, fetching and the image.
   static let limits = (open: 1.0, fetch: 12.0, image: 10.0)
+
+  /// The text of a notification whose content is not shown, which servers send, too.
+  public static let generalText = "You have a message"
 
   private let opener: (any MessageOpening)?
   private let images: (any ImageFetching)?
@@ -51,7 +57,7 @@ public struct ServiceExtensionWork: Sendable {
   ///   - generalText: Shown in place of what cannot be opened or is for another user.
   public init(
     opener: (any MessageOpening)? = nil, images: (any ImageFetching)? = ImageDownload(),
-    storage: (any DeviceStorage)? = nil, generalText: String = "You have a message",
+    storage: (any DeviceStorage)? = nil, generalText: String = Self.generalText,
     budget: Duration = .seconds(25), clock: any DeviceClock = SystemDeviceClock()
   ) {
     self.opener = opener
@@ -69,7 +75,10 @@ public struct ServiceExtensionWork: Sendable {
     let end = clock.now.addingTimeInterval(budget.seconds)
     // The system cannot be told to show nothing (Apple's filtering entitlement aside).
     guard isForThisUser(message) else {
-      return EnrichedContent(text: NotificationText(body: generalText))
+      // The app drops a tap on it for the same reason, by the user's name.
+      return EnrichedContent(
+        text: NotificationText(body: generalText),
+        userInfo: message.userID.map { ["user": $0] } ?? [:], hidesPayload: true)
     }
     var content = EnrichedContent(text: original)
     if let opener, opener.isSealed(message) {
@@ -86,71 +95,13 @@ public struct ServiceExtensionWork: Sendable {
     return content
   }
 
-  /// Before the first unlock nobody knows who is signed in: then the message is not shown either.
   private func isForThisUser(_ message: PushMessage) -> Bool {
-    guard let user = message.userID, let storage else { return true }
-    return (try? DeviceRecord.userID(in: storage)) == user
+    storage.map { message.isForUser(in: $0) } ?? true
   }
 
-  /// Returns the result of a step, or `nil` when its time is over. The step is cancelled then, but
-  /// not waited for.
   private func before<Success: Sendable>(
     _ end: Date, within limit: TimeInterval, _ step: @escaping @Sendable () async -> Success?
   ) async -> Success? {
-    let once = Once<Success?>()
-    let timer = clock.call(at: min(end, clock.now.addingTimeInterval(limit))) { once.call(nil) }
-    let task = Task { once.call(await step()) }
-    let result = await withCheckedContinuation { continuation in
-      once.receive { continuation.resume(returning: $0) }
-    }
-    timer.cancel()
-    task.cancel()
-    return result
-  }
-}
-
-/// Passes on the first of several values, once. The handler of a service extension is called from
-/// two places, and must be called once.
-final class Once<Value: Sendable>: Sendable {
-  private enum State {
-    case waiting
-    case value(Value)
-    case handler(@Sendable (Value) -> Void)
-    case done
-  }
-
-  private let state = Locked(State.waiting)
-
-  init() {}
-
-  /// Sets what is called with the value.
-  func receive(_ handler: @escaping @Sendable (Value) -> Void) {
-    let value: Value? = state.withLock { state in
-      guard case .value(let value) = state else {
-        state = .handler(handler)
-        return nil
-      }
-      state = .done
-      return value
-    }
-    if let value { handler(value) }
-  }
-
-  /// - Returns: Whether it is the first value.
-  @discardableResult
-  func call(_ value: Value) -> Bool {
-    let (isFirst, handler) = state.withLock { state -> (Bool, (@Sendable (Value) -> Void)?) in
-      switch state {
-      case .waiting:
-        state = .value(value)
-        return (true, nil)
-      case .handler(let handler):
-        state = .done
-        return (true, handler)
-      case .value, .done: return (false, nil)
-      }
-    }
-    handler?(value)
-    return isFirst
+    await clock.result(before: min(end, clock.now.addingTimeInterval(limit)), of: step)
   }
 }

@@ -20,7 +20,7 @@ public struct BackendRegistrar: InstallationRegistrar {
   ///   - refused: A token that the backend has just refused and that must be renewed; `nil` at
   ///     first.
   /// - Throws: ``RegistrarError`` of kind `unauthorized` if there is no token; any other error
-  ///   counts as `unreachable`.
+  ///   counts as `unreachable`, unless it is ``RegistrarErrorConvertible``.
   public typealias Token =
     @Sendable (_ userID: String, _ refused: String?) async throws -> String
 
@@ -53,31 +53,29 @@ public struct BackendRegistrar: InstallationRegistrar {
     _ method: String, _ id: String, of userID: String?, body: Data? = nil
   ) async throws(RegistrarError) {
     guard let userID else { throw RegistrarError(.unauthorized, "nobody is signed in") }
+    guard id.isPathSegment else {
+      throw RegistrarError(.rejected, "the installation's id would change the request's path")
+    }
     var request = TransportRequest(
       method: method,
       url: backend.appending(path: "api/installations").appending(component: id),
       headers: ["Accept": "application/json"], body: body)
     if body != nil { request.headers["Content-Type"] = "application/json" }
-    var refused: String?
-    while true {
-      let (bearer, reply): (String, TransportReply)
-      do {
-        bearer = try await token(userID, refused)
+    do {
+      var refused: String?
+      while true {
+        let bearer = try await token(userID, refused)
         request.headers["Authorization"] = "Bearer \(bearer)"
-        reply = try await transport.send(request)
-      } catch let error as RegistrarError {
-        throw error
-      } catch {
-        throw RegistrarError(.unreachable, "\(error)", cause: error)
+        let reply = try await transport.send(request)
+        if (200...299).contains(reply.status) { return }
+        guard reply.status == 401, refused == nil else {
+          let message = (try? JSONValue.parse(reply.body))?["message"]?.scalarText
+          throw RegistrarError(
+            status: reply.status, message ?? "the backend answered \(reply.status)",
+            retryAfter: reply.retryAfter.map { .seconds($0) })
+        }
+        refused = bearer
       }
-      if (200...299).contains(reply.status) { return }
-      guard reply.status == 401, refused == nil else {
-        let message = (try? JSONValue.parse(reply.body))?["message"]?.scalarText
-        throw RegistrarError(
-          status: reply.status, message ?? "the backend answered \(reply.status)",
-          retryAfter: reply.header("Retry-After").flatMap { Int($0) }.map { .seconds($0) })
-      }
-      refused = bearer
-    }
+    } catch { throw RegistrarError(error) }
   }
 }

@@ -6,6 +6,7 @@ public import NotificationHubs
 /// (docs/backend.md, "Tokens for the hub itself"). Prefer ``BackendRegistrar``; a connection string
 /// inside an app is for trials only, and with the Listen right alone.
 public struct HubRegistrar: InstallationRegistrar {
+  /// The hub's address.
   public let address: String
   private let client: NotificationHubClient
 
@@ -62,24 +63,6 @@ public struct HubRegistrar: InstallationRegistrar {
       {
         return try await request()
       }
-    } catch let error as RegistrarError {
-      throw error  // of the app's token provider
-    } catch let error as NotificationHubError {
-      throw RegistrarError(error)
-    } catch {
-      throw RegistrarError(.unreachable, "\(error)", cause: error)
-    }
-  }
-}
-
-extension RegistrarError {
-  init(_ error: NotificationHubError) {
-    guard let status = error.status else {
-      // A request that was never sent is as faulty the next time.
-      self.init(error.kind == .unreachable ? .unreachable : .rejected, "\(error)", cause: error)
-      return
-    }
-    self.init(
-      status: status, "\(error)", retryAfter: error.retryAfter.map { .seconds($0) }, cause: error)
+    } catch { throw RegistrarError(error) }
   }
 }

@@ -15,9 +15,13 @@ public protocol InstallationRegistrar: Sendable {
   func save(_ installation: Installation) async throws(RegistrarError)
 
   /// Deletes the installation; that there is none is not an error.
-  /// - Parameter userID: The user whose device it was. With a registrar for signed-in users, this
-  ///   sign-in authorizes the request, and is not needed afterwards.
+  /// - Parameter userID: The user whose device it is. With a registrar for signed-in users, their
+  ///   sign-in authorizes the request. They may stay signed in: the app has switched pushes off.
   func delete(installation id: String, of userID: String?) async throws(RegistrarError)
+
+  /// Called once the installation of a user who has signed out is deleted: a registrar that keeps
+  /// sign-ins ends that of the user. Without effect by default.
+  func endSignIn(of userID: String) async throws(RegistrarError)
 
   /// Reads the installation.
   /// - Returns: `nil` if there is none.
@@ -28,6 +32,8 @@ public protocol InstallationRegistrar: Sendable {
 extension InstallationRegistrar {
   public var isForSignedInUsersOnly: Bool { false }
 
+  public func endSignIn(of userID: String) async throws(RegistrarError) {}
+
   public func installation(_ id: String) async throws(RegistrarError) -> Installation? {
     throw RegistrarError(.unsupported, "this registrar cannot read installations")
   }
@@ -37,8 +43,9 @@ extension InstallationRegistrar {
 public struct RegistrarError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The kinds that the SDK handles differently; later versions may add more.
   public struct Kind: Hashable, Sendable, CustomStringConvertible {
+    /// The kind in words.
     public let description: String
-    /// No reply, 408 or 5xx: tried again with growing delays.
+    /// No reply, a redirect, 408 or 5xx: tried again with growing delays.
     public static let unreachable = Kind(description: "unreachable")
     /// 429, or 403 or 503 with `Retry-After`: tried again, but not before.
     public static let throttled = Kind(description: "throttled")
@@ -46,7 +53,7 @@ public struct RegistrarError: Error, Hashable, Sendable, CustomStringConvertible
     public static let unauthorized = Kind(description: "unauthorized")
     /// 403: the key or the user lacks the right. Tried again like ``unauthorized``.
     public static let forbidden = Kind(description: "forbidden")
-    /// 404 or 410: there is no such hub. Tried again like ``unauthorized``.
+    /// 404 or 410: there is no such hub or backend. Tried again like ``unauthorized``.
     public static let notFound = Kind(description: "not found")
     /// 400 and others: the installation itself is refused. Not repeated until it changes.
     public static let rejected = Kind(description: "rejected")
@@ -54,19 +61,25 @@ public struct RegistrarError: Error, Hashable, Sendable, CustomStringConvertible
     public static let unsupported = Kind(description: "unsupported")
   }
 
+  /// The longest explanation that is kept, in characters.
+  static let detailLimit = 500
+
+  /// The way in which the SDK handles the error.
   public let kind: Kind
-  /// The explanation of hub, backend or system. It has no tokens.
+  /// The explanation of hub, backend or system, cut after 500 characters. It has no tokens.
   public let detail: String
   /// The delay that the hub asks for.
   public let retryAfter: Duration?
   /// The error of the layer below, which two equal errors need not share.
   public let cause: (any Error)?
 
+  /// Creates an error.
   public init(
     _ kind: Kind, _ detail: String, retryAfter: Duration? = nil, cause: (any Error)? = nil
   ) {
     self.kind = kind
-    self.detail = detail
+    // It is stored, and a reply of any size may explain itself.
+    self.detail = String(detail.prefix(Self.detailLimit))
     self.retryAfter = retryAfter
     self.cause = cause
   }
@@ -81,7 +94,8 @@ public struct RegistrarError: Error, Hashable, Sendable, CustomStringConvertible
       case 403, 503: retryAfter != nil ? .throttled : status == 403 ? .forbidden : .unreachable
       case 401: .unauthorized
       case 404, 410: .notFound
-      case 408, 500...599: .unreachable
+      // A network that asks for its own sign-in redirects.
+      case 300...399, 408, 500...599: .unreachable
       default: .rejected
       }
     self.init(kind, detail, retryAfter: retryAfter, cause: cause)
@@ -98,4 +112,31 @@ public struct RegistrarError: Error, Hashable, Sendable, CustomStringConvertible
   }
 
   public var description: String { detail.isEmpty ? "\(kind)" : "\(kind): \(detail)" }
+}
+
+/// An error that says how the registration continues, of a token provider for example. Any other
+/// error counts as ``RegistrarError/Kind/unreachable``.
+public protocol RegistrarErrorConvertible: Error {
+  /// The error as a registrar throws it.
+  var registrarError: RegistrarError { get }
+}
+
+extension RegistrarError {
+  /// Creates the error of an attempt that ended with `error`.
+  init(_ error: any Error) {
+    switch error {
+    case let error as RegistrarError: self = error
+    case let error as any RegistrarErrorConvertible: self = error.registrarError
+    case let error as NotificationHubError:
+      guard let status = error.status else {
+        // A request that was never sent is as faulty the next time.
+        self.init(
+          error.kind == .unreachable ? .unreachable : .rejected, "\(error)", cause: error)
+        return
+      }
+      self.init(
+        status: status, "\(error)", retryAfter: error.retryAfter.map { .seconds($0) }, cause: error)
+    default: self.init(.unreachable, "\(error)", cause: error)
+    }
+  }
 }

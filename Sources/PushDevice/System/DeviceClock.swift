@@ -21,6 +21,7 @@ public struct ScheduledCall: Sendable {
 
 /// The system's clock.
 public struct SystemDeviceClock: DeviceClock {
+  /// Creates the clock.
   public init() {}
 
   public var now: Date { Date() }
@@ -37,8 +38,26 @@ public struct SystemDeviceClock: DeviceClock {
   }
 }
 
+extension DeviceClock {
+  /// Returns the result of a step, or `nil` when its time is over. The step is cancelled then, but
+  /// not waited for.
+  func result<Success: Sendable>(
+    before end: Date, of step: @escaping @Sendable () async -> Success?
+  ) async -> Success? {
+    let once = Once<Success?>()
+    let timer = call(at: end) { once.call(nil) }
+    let task = Task { once.call(await step()) }
+    let result = await withCheckedContinuation { continuation in
+      once.receive { continuation.resume(returning: $0) }
+    }
+    timer.cancel()
+    task.cancel()
+    return result
+  }
+}
+
 extension Duration {
-  var seconds: TimeInterval {
+  package var seconds: TimeInterval {
     TimeInterval(components.seconds) + TimeInterval(components.attoseconds) / 1e18
   }
 }

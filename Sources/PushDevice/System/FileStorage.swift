@@ -8,8 +8,9 @@ public import Foundation
   import Musl
 #endif
 
-/// A directory with a file for each item, which other users cannot read. Secrets are files too:
-/// on Apple's systems use `AppGroupStorage`, which keeps them in the keychain.
+/// A directory with a file for each item, whose contents other users cannot read. The permissions of
+/// a directory that exists are left alone. Secrets are files too: on Apple's systems use
+/// `AppGroupStorage`, which keeps them in the keychain.
 public struct FileStorage: DeviceStorage {
   private let directory: URL
 
@@ -24,8 +25,6 @@ public struct FileStorage: DeviceStorage {
     _ item: StoredItem, _ change: (inout Data?) -> Void
   ) throws(StorageError) {
     do {
-      try FileManager.default.createDirectory(
-        at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
       try holdingLock {
         var data = try read(item)
         let old = data
@@ -46,40 +45,77 @@ public struct FileStorage: DeviceStorage {
   }
 
   private func write(_ data: Data?, _ item: StoredItem) throws {
-    guard let data else { return try FileManager.default.removeItem(at: file(item)) }
+    let file = file(item)
+    guard let data else { return try FileManager.default.removeItem(at: file) }
     #if os(iOS) || os(tvOS) || os(watchOS) || os(visionOS)
       try data.write(
-        to: file(item), options: [.atomic, .completeFileProtectionUntilFirstUserAuthentication])
+        to: file, options: [.atomic, .completeFileProtectionUntilFirstUserAuthentication])
     #else
-      try data.write(to: file(item), options: .atomic)
-      try FileManager.default.setAttributes(
-        [.posixPermissions: 0o600], ofItemAtPath: file(item).path)
+      // Foundation would create the file for everybody, and change that later.
+      let new = directory.appending(path: ".\(item.name)-\(UUID().uuidString)").path
+      let descriptor = open(new, O_CREAT | O_EXCL | O_WRONLY, 0o600)
+      guard descriptor >= 0 else { throw StorageError(errno) }
+      do {
+        let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        try handle.write(contentsOf: data)
+        try handle.close()
+        guard rename(new, file.path) == 0 else { throw StorageError(errno) }
+      } catch {
+        unlink(new)
+        throw error
+      }
     #endif
   }
 
   /// Keeps other processes out for the moment of a read and a write. The lock ends with its file
   /// descriptor, so a crash leaves none behind. Nothing is awaited meanwhile: iOS ends an app that it
   /// suspends with a lock on a file of an app group.
-  private func holdingLock(_ body: () throws -> Void) throws {
+  func holdingLock(_ body: () throws -> Void) throws {
+    #if os(iOS) || os(tvOS) || os(watchOS) || os(visionOS)
+      let attributes: [FileAttributeKey: Any] = [
+        .protectionKey: FileProtectionType.completeUntilFirstUserAuthentication
+      ]
+    #else
+      let attributes: [FileAttributeKey: Any] = [.posixPermissions: 0o700]
+    #endif
+    try FileManager.default.createDirectory(
+      at: directory, withIntermediateDirectories: true, attributes: attributes)
     let descriptor = open(directory.appending(path: ".lock").path, O_CREAT | O_RDWR, 0o600)
-    guard descriptor >= 0 else { throw CocoaError(.fileWriteNoPermission) }
+    guard descriptor >= 0 else { throw StorageError(errno) }
     defer { close(descriptor) }
     while flock(descriptor, LOCK_EX) != 0 {
-      guard errno == EINTR else { throw CocoaError(.fileLocking) }
+      guard errno == EINTR else { throw StorageError(errno) }
     }
     try body()
   }
 }
 
 extension StorageError {
-  fileprivate init(_ error: any Error) {
+  init(_ error: any Error) {
+    if let error = error as? StorageError {
+      self = error
+      return
+    }
     #if os(iOS) || os(tvOS) || os(watchOS) || os(visionOS)
-      // The answer for a protected file before the first unlock.
-      if (error as? CocoaError)?.code == .fileReadNoPermission {
+      // The answers for a protected file before the first unlock.
+      let code = (error as? CocoaError)?.code
+      if code == .fileReadNoPermission || code == .fileWriteNoPermission {
         self = .locked
         return
       }
     #endif
     self = .failed("\(error)")
+  }
+
+  /// - Parameter code: A value of `errno`.
+  fileprivate init(_ code: Int32) {
+    #if os(iOS) || os(tvOS) || os(watchOS) || os(visionOS)
+      // The answer for a protected file before the first unlock.
+      if code == EPERM {
+        self = .locked
+        return
+      }
+    #endif
+    self = .failed(String(cString: strerror(code)))
   }
 }

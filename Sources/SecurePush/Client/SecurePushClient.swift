@@ -193,26 +193,37 @@ public struct SecurePushClient: Sendable {
     var headers = ["Accept": "application/json"]
     if body != nil { headers["Content-Type"] = "application/json" }
     var request = TransportRequest(method: method, url: url, headers: headers, body: body)
-    guard case .session(let session) = credentials else {
+    guard case .session = credentials else {
       request.headers["Authorization"] = try await authorization()
       return try await Self.send(request, over: transport)
     }
-    let token = await session.token
-    request.headers["Authorization"] = "Bearer " + token.token
+    let token = try await accessToken()
+    request.headers["Authorization"] = "Bearer " + token
     do {
       return try await Self.send(request, over: transport)
     } catch SecurePushClientError.notSignedIn {
-      let renewed = try await session.renewed(after: token) { [backend, transport] token in
-        let request = TransportRequest(
-          method: "POST", url: backend.appending(path: "api/token"),
-          headers: [
-            "Accept": "application/json", "Authorization": "Bearer " + token.refreshToken,
-          ])
-        return try SignInToken(try await Self.send(request, over: transport))
-      }
-      request.headers["Authorization"] = "Bearer " + renewed.token
+      request.headers["Authorization"] = "Bearer " + (try await accessToken(insteadOf: token))
       return try await Self.send(request, over: transport)
     }
+  }
+
+  /// Returns the bearer token of a session, for a request that another type makes.
+  ///
+  /// - Parameter refused: The token that the backend has refused, which is renewed.
+  package func accessToken(insteadOf refused: String? = nil) async throws -> String {
+    guard case .session(let session) = credentials else {
+      throw SecurePushClientError.notSignedIn("there is no session")
+    }
+    let token = await session.token
+    guard token.token == refused else { return token.token }
+    return try await session.renewed(after: token) { [backend, transport] token in
+      let request = TransportRequest(
+        method: "POST", url: backend.appending(path: "api/token"),
+        headers: [
+          "Accept": "application/json", "Authorization": "Bearer " + token.refreshToken,
+        ])
+      return try SignInToken(try await Self.send(request, over: transport))
+    }.token
   }
 
   private static func send(
@@ -248,7 +259,7 @@ public enum SecurePushClientError: LocalizedError, Hashable, Sendable, CustomStr
   /// The user has no such message or device.
   case notFound
   case gone(String)
-  /// Too many failed attempts; wait for the given number of seconds.
+  /// Too many failed attempts, or the backend is busy; wait for the given number of seconds.
   case limited(retryAfter: Int?)
   /// The backend rejects the request as invalid or not permitted.
   case refused(status: Int, String)
@@ -262,8 +273,16 @@ public enum SecurePushClientError: LocalizedError, Hashable, Sendable, CustomStr
     case 401: self = .notSignedIn(message)
     case 404: self = .notFound
     case 410: self = .gone(message)
-    case 429: self = .limited(retryAfter: reply.header("Retry-After").flatMap { Int($0) })
-    case 500...599: self = .unreachable(message)
+    case 429: self = .limited(retryAfter: reply.retryAfter)
+    case 403, 503:
+      if let seconds = reply.retryAfter {
+        self = .limited(retryAfter: seconds)
+      } else {
+        self =
+          reply.status == 403 ? .refused(status: 403, message) : .unreachable(message)
+      }
+    case 300...399: self = .unreachable("it redirects (\(reply.status))")
+    case 408, 500...599: self = .unreachable(message)
     default: self = .refused(status: reply.status, message)
     }
   }
@@ -275,7 +294,7 @@ public enum SecurePushClientError: LocalizedError, Hashable, Sendable, CustomStr
     case .notFound: "there is no such message or device of this user's"
     case .gone(let message): message
     case .limited(let seconds):
-      "too many tries; wait \(seconds.map { "\($0) seconds" } ?? "a while")"
+      "the backend refuses requests for now; wait \(seconds.map { "\($0) seconds" } ?? "a while")"
     case .refused(let status, let message): "the backend refused (\(status)): \(message)"
     case .unreachable(let message): "the backend does not answer: \(message)"
     case .unexpectedReply: "the backend's reply makes no sense"
