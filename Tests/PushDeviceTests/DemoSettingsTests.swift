@@ -41,6 +41,14 @@ struct DemoSettingsTests {
     #expect(settings.backend?.port == 8090)
     let alone = try DemoSettings(propertyList: plist(["backendURL": "https://push.example.com"]))
     #expect(alone.connection == nil)
+    // The example's file, in which the backend alone was filled in.
+    let example = try DemoSettings(
+      propertyList: plist([
+        "notificationHubNamespace": "<hubNamespace>", "notificationHubName": "<hubName>",
+        "notificationHubKeyName": "DefaultListenSharedAccessSignature",
+        "notificationHubKey": "<hubKey>", "backendURL": "http://127.0.0.1:8090",
+      ]))
+    #expect(example.backend?.port == 8090 && example.connection == nil)
   }
 
   @Test(

@@ -14,7 +14,9 @@ final class AppDelegate: PushAppDelegate {
   /// A background push: at most some thirty seconds to fetch the text and show it.
   override func received(_ message: PushMessage) async -> UIBackgroundFetchResult {
     switch await demo.content(of: message) {
-    case .text(let text, _): await show(text, userInfo: SealedMessages.userInfo(showing: text))
+    case .text(let text, _):
+      let userInfo = SealedMessages.userInfo(fetching: message)
+      await show(text, userInfo: userInfo.merging(demo.userInfo(showing: text)) { $1 })
     case .generic(let text):
       await show(text, userInfo: SealedMessages.userInfo(fetching: message))
       return .failed

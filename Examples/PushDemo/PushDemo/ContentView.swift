@@ -16,7 +16,10 @@ struct ContentView: View {
           if demo.account != nil { AccountSection(demo: demo, notice: $notice) }
         }
         if let problem = demo.problem { Section("Settings") { Text(problem) } }
-        Section("Messages") { ForEach(messages, id: \.self) { Text($0) } }
+        Section("Messages") {
+          // Two messages may have the same text.
+          ForEach(messages.indices, id: \.self) { Text(messages[$0]) }
+        }
         if !notice.isEmpty { Section("Last action") { Text(notice) } }
       }
       .navigationTitle("PushDemo")
@@ -36,7 +39,7 @@ private struct RegistrationSection: View {
 
   var body: some View {
     Section("Registration") {
-      LabeledContent("State", value: state.line)
+      LabeledContent("State", value: state.description)
       Button("Allow notifications") {
         Task {
           do { notice = "\(try await push.requestPermission())" } catch { notice = "\(error)" }
@@ -85,22 +88,6 @@ private struct AccountSection: View {
           notice = "\(title): \(error)"
         }
       }
-    }
-  }
-}
-
-extension PushInstallation.State {
-  fileprivate var line: String {
-    switch self {
-    case .locked: "waits until the device is unlocked"
-    case .storageFailed(let reason): reason
-    case .waitingForToken(let problem): problem ?? "waits for a token"
-    case .waitingForSignIn: "waits until somebody signs in"
-    case .pending: "pending"
-    case .saving: "saving"
-    case .saved(let receipt): "saved, \(receipt.fingerprint)"
-    case .failed(let error, _): "\(error)"
-    case .disabled: "off"
     }
   }
 }

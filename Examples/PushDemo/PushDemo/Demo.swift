@@ -59,6 +59,11 @@ import PushDeviceSecure
     await account?.messages.content(of: message)
   }
 
+  /// The members by which a tap on a notification finds its text again.
+  func userInfo(showing text: String) -> [String: String] {
+    account?.messages.userInfo(showing: text) ?? [:]
+  }
+
   /// The text of a push to show in the app; `nil` if there is none.
   func text(of message: PushMessage) async -> String? {
     switch await content(of: message) {

@@ -36,12 +36,9 @@ struct DemoSettings: Hashable, Sendable {
       let values = try? PropertyListSerialization.propertyList(from: propertyList, format: nil)
         as? [String: Any]
     else { throw DemoSettingsError("devsettings.plist is not a property list with a dictionary") }
-    func text(_ key: String) throws -> String? {
-      guard let value = values[key] else { return nil }
-      guard let text = value as? String, !text.isEmpty, !text.hasPrefix("<") else {
-        throw DemoSettingsError("'\(key)' in devsettings.plist has no value of its own yet")
-      }
-      return text
+    // A value of the example that was left as it is, such as `<hubKey>`, is none.
+    func text(_ key: String) -> String? {
+      (values[key] as? String).flatMap { $0.isEmpty || $0.hasPrefix("<") ? nil : $0 }
     }
     backend = try text("backendURL").map { text in
       guard let url = URL(string: text), url.host() != nil else {
@@ -49,15 +46,15 @@ struct DemoSettings: Hashable, Sendable {
       }
       return url
     }
-    if let string = try text("connectionString") {
+    if let string = text("connectionString") {
       do { connection = try ConnectionString(string) } catch {
         throw DemoSettingsError("'connectionString' in devsettings.plist: \(error)")
       }
-    } else if let namespace = try text("notificationHubNamespace") {
-      guard let keyName = try text("notificationHubKeyName") else {
+    } else if let namespace = text("notificationHubNamespace") {
+      guard let keyName = text("notificationHubKeyName") else {
         throw DemoSettingsError(missing: "notificationHubKeyName")
       }
-      guard let key = try text("notificationHubKey") else {
+      guard let key = text("notificationHubKey") else {
         throw DemoSettingsError(missing: "notificationHubKey")
       }
       connection = ConnectionString(
@@ -69,7 +66,7 @@ struct DemoSettings: Hashable, Sendable {
     } else {
       throw DemoSettingsError(missing: "notificationHubNamespace")
     }
-    guard let hub = try text("notificationHubName") ?? (connection == nil ? "" : nil) else {
+    guard let hub = text("notificationHubName") ?? (connection == nil ? "" : nil) else {
       throw DemoSettingsError(missing: "notificationHubName")
     }
     self.hub = hub
@@ -84,6 +81,8 @@ struct DemoSettingsError: LocalizedError, Hashable, CustomStringConvertible {
   init(_ description: String) { self.description = description }
 
   init(missing key: String) {
-    self.init("'\(key)' is missing in devsettings.plist; its README says where to find the value")
+    self.init(
+      "'\(key)' in devsettings.plist is missing, or has no value of its own yet; the README says where "
+        + "to find it")
   }
 }

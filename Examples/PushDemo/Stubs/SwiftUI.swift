@@ -84,7 +84,6 @@ public struct UIApplicationDelegateAdaptor<
     nonmutating set {}
   }
   public var projectedValue: Binding<Value> { self }
-  public init(get: @escaping () -> Value, set: @escaping (Value) -> Void) {}
   public subscript<Member>(dynamicMember member: WritableKeyPath<Value, Member>) -> Binding<Member>
   {
     fatalError()
@@ -105,11 +104,6 @@ public struct TextField: View {
 
 public struct SecureField: View {
   nonisolated public init(_ title: some StringProtocol, text: Binding<String>) {}
-  public typealias Body = Never
-}
-
-public struct Toggle: View {
-  nonisolated public init(_ title: some StringProtocol, isOn: Binding<Bool>) {}
   public typealias Body = Never
 }
 
@@ -157,7 +151,6 @@ extension View {
   nonisolated public func navigationTitle(_ title: some StringProtocol) -> some View {
     StandInView()
   }
-  nonisolated public func disabled(_ disabled: Bool) -> some View { StandInView() }
   nonisolated public func autocorrectionDisabled(_ disable: Bool = true) -> some View {
     StandInView()
   }

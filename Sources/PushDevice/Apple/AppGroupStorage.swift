@@ -1,5 +1,7 @@
 #if canImport(Security)
   public import Foundation
+  // The stand-in of script/check-example has the app groups.
+  import Security
 
   /// The storage of an app and its extensions: files in the container of their app group, secrets
   /// in the keychain.

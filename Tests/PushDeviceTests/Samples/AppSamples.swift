@@ -13,7 +13,7 @@
   let url = URL(filePath: "/")
   let storage = AppGroupStorage(group: "group.com.example.news")
 
-  @MainActor struct FiveLines {
+  @MainActor struct Registering {
     func run(password: String) async throws {
       let storage = AppGroupStorage(group: "group.com.example.news")
       let account = BackendAccount(backend: url, storage: storage)
@@ -22,6 +22,15 @@
         enrich: account.enrichment)
       await account.start(push)  // at every launch
       try await account.signIn(user: "alice", password: password, on: push)
+      _ = try await push.requestPermission()  // when the app has explained why
+    }
+
+    func runForTrials(connection: ConnectionString) async throws {
+      let push = PushInstallation(
+        registrar: HubRegistrar(connectionString: connection, hub: "news"),
+        storage: AppGroupStorage(group: "group.com.example.news"), system: UserNotificationSystem())
+      await push.start()  // at every launch
+      try await push.insert("sport")
     }
   }
 
@@ -36,7 +45,7 @@
   }
 
   final class AppDelegate: PushAppDelegate {
-    let news = News()
+    let news = News()  // holds `push` and `account` of the sample above
     override var push: PushInstallation? { news.push }
     override func start() async { await news.account.start(news.push) }
   }
