@@ -50,10 +50,10 @@ struct DeviceLife {
       _ system: FakeSystem, _ clock: ManualDeviceClock, _ isAdditionFailing: Flag
     ) -> PushInstallation {
       PushInstallation(
-        registrar: self, storage: self, system: system, clock: clock, jitter: { 0.5 }
-      ) { _ in
-        if isAdditionFailing.isSet { throw CocoaError(.featureUnsupported) }
-      }
+        registrar: self, storage: self, system: system, clock: clock, jitter: { 0.5 },
+        enrich: { _ in
+          if isAdditionFailing.isSet { throw CocoaError(.featureUnsupported) }
+        })
     }
 
     var address: String { hub.address }

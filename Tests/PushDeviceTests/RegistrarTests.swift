@@ -191,4 +191,15 @@ struct RegistrarTests {
     let error = await #expect(throws: RegistrarError.self) { try await backend(server).save(phone) }
     #expect(error?.detail.count == 500)
   }
+  @Test("an error's text names the kind once, and is the one that alerts show")
+  func texts() async throws {
+    for registrar in [backend(Server()), try hub(Server())] as [any InstallationRegistrar] {
+      let error = await #expect(throws: RegistrarError.self) { try await registrar.save(phone) }
+      let text = error?.description ?? ""
+      #expect(text.components(separatedBy: "unreachable").count == 2, "\(text)")
+      #expect(!text.contains("UserInfo"), "\(text)")
+      #expect(error?.localizedDescription == text)
+    }
+    #expect(StorageError.locked.localizedDescription == StorageError.locked.description)
+  }
 }

@@ -37,7 +37,7 @@ struct InstallationMachine: Sendable {
     var isRequest: Bool { if case .preparing = self { false } else { true } }
   }
 
-  /// What the hub has confirmed.
+  /// A confirmation by the hub.
   struct Confirmation: Hashable, Sendable {
     var revision: Int
     var receipt: SaveReceipt
@@ -364,7 +364,7 @@ struct InstallationMachine: Sendable {
         if let index { record.signOuts.remove(at: index) }
         (record.mayExist, record.registeredUsers) = (false, nil)
       }
-      // What was refused would be refused again.
+      // A refused installation would be refused again.
       if record.answer?.refusal == nil { record.answer = nil }
     }
   }

@@ -24,6 +24,7 @@ public actor PushInstallation {
   private let clock: any DeviceClock
   private let configuration: Configuration
   private let enrich: Enrichment?
+  private let newID: @Sendable () -> String
   private let jitter: @Sendable () -> Double
   private let broadcast = Broadcast<State>(.waitingForToken(problem: nil))
 
@@ -48,6 +49,20 @@ public actor PushInstallation {
     jitter: @escaping @Sendable () -> Double = { Double.random(in: 0...1) },
     enrich: Enrichment? = nil
   ) {
+    self.init(
+      registrar: registrar, storage: storage, system: system, clock: clock,
+      configuration: configuration, jitter: jitter, enrich: enrich,
+      newID: { UUID().uuidString.lowercased() })
+  }
+
+  /// - Parameter newID: Makes the id of a new device, which must be a random one in an app.
+  package init(
+    registrar: any InstallationRegistrar, storage: any DeviceStorage, system: any PushSystem,
+    clock: any DeviceClock = SystemDeviceClock(), configuration: Configuration = Configuration(),
+    jitter: @escaping @Sendable () -> Double = { Double.random(in: 0...1) },
+    enrich: Enrichment? = nil, newID: @escaping @Sendable () -> String
+  ) {
+    self.newID = newID
     self.registrar = registrar
     self.storage = storage
     self.system = system
@@ -333,9 +348,7 @@ public actor PushInstallation {
   private func open() throws(StorageError) -> DeviceRecord {
     if let machine { return machine.record }
     do {
-      let (record, condition) = try DeviceRecord.open(in: storage) {
-        UUID().uuidString.lowercased()
-      }
+      let (record, condition) = try DeviceRecord.open(in: storage, newID: newID)
       let facts = system.facts
       var machine = InstallationMachine(
         record: record, configuration: configuration,

@@ -1,3 +1,4 @@
+import Foundation
 public import NotificationHubs
 
 /// Writes the installation: the app's backend (``BackendRegistrar``), or the hub itself
@@ -128,15 +129,23 @@ extension RegistrarError {
     case let error as RegistrarError: self = error
     case let error as any RegistrarErrorConvertible: self = error.registrarError
     case let error as NotificationHubError:
+      // The kind is the registrar's.
+      let detail =
+        (error.detail ?? error.status.map { "status \($0)" } ?? error.kind.description)
+        + (error.trackingID.map { " [tracking id \($0)]" } ?? "")
       guard let status = error.status else {
         // A request that was never sent is as faulty the next time.
-        self.init(
-          error.kind == .unreachable ? .unreachable : .rejected, "\(error)", cause: error)
+        self.init(error.kind == .unreachable ? .unreachable : .rejected, detail, cause: error)
         return
       }
       self.init(
-        status: status, "\(error)", retryAfter: error.retryAfter.map { .seconds($0) }, cause: error)
-    default: self.init(.unreachable, "\(error)", cause: error)
+        status: status, detail, retryAfter: error.retryAfter.map { .seconds($0) }, cause: error)
+    default: self.init(.unreachable, Self.text(of: error), cause: error)
     }
+  }
+
+  /// The error in words. On Linux, the description of a system's error is a page of debugging.
+  static func text(of error: any Error) -> String {
+    error is URLError || error is CocoaError ? error.localizedDescription : "\(error)"
   }
 }

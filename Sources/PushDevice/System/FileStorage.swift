@@ -104,7 +104,7 @@ extension StorageError {
         return
       }
     #endif
-    self = .failed("\(error)")
+    self = .failed((error as? CocoaError)?.localizedDescription ?? "\(error)")
   }
 
   /// - Parameter code: A value of `errno`.

@@ -15,6 +15,22 @@ struct Reader<Value: Sendable>: Sendable {
 extension Reader where Value == String {
   static let text = Reader { text, _ in text }
 
+  /// An installation's id that a hub accepts.
+  static let installationID = Reader { text, name throws(UsageError) in
+    guard Tag.installation(text).isValid, text.isPathSegment else {
+      throw UsageError("\(name) '\(text)' is not a valid installation id")
+    }
+    return text
+  }
+
+  /// A user's id that a hub accepts.
+  static let userID = Reader { text, name throws(UsageError) in
+    guard Tag.user(text).isValid else {
+      throw UsageError("\(name) '\(text)' is not a valid user id")
+    }
+    return text
+  }
+
   /// A valid hub name.
   static let hubName = Reader { text, name throws(UsageError) in
     guard HubDescription.isName(text) else {

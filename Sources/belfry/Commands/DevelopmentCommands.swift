@@ -178,7 +178,9 @@ struct UpCommand: Subcommand {
     do {
       stack = try await DevelopmentStack.start(options)
     } catch let failure as CommandFailure
-      where failure.description.contains("another program uses it") && options.port != 0
+      // The second is of the emulator's listeners.
+      where ["another program uses it", "Address already in use"]
+      .contains(where: failure.description.contains) && options.port != 0
     {
       let holder = RunningUp.holder(of: failure.description, context.environment).map {
         ". It is the `belfry up` of \($0.hub) with its data in \($0.data)"

@@ -20,10 +20,11 @@ struct PhoneCommand: Subcommand {
       """,
     examples: [
       "belfry phone --data ./dev --tags 12345", "belfry phone --tags news --count 1 --json",
-      "belfry phone --channel dHN0LXNyY2gtY2hubA==",
       "belfry phone --state ./phone --user anna --then-user bob --offline 30s",
       "belfry phone --platform web --tags news", "belfry phone --user alice --secure",
     ])
+
+  private static let standardControl = "http://127.0.0.1:9400"
 
   let client = ClientOptions(directoryAccess: .server)
   @Option(
@@ -34,12 +35,16 @@ struct PhoneCommand: Subcommand {
     "--platform", "NAME",
     "what it is: \(PushPlatform.phones.map(\.word).joined(separator: ", "))", .phone)
   var platform = PushPlatform.apns
-  @Option("--topic", "ID", "the app of an apns phone") var topic = StandIns.standardTopic
+  @Option(
+    "--topic", "ID",
+    "the app of an apns phone (default \(StandIns.standardTopic), or the emulator's only app)")
+  var topic: String?
   @Option("--tags", "A,B", "its tags (default the tutorial's: 12345)", .tags) var tags: [Tag]?
   @Option(repeated: "--template", "NAME=BODY", "its templates (default the tutorial's)", .pair)
   var templates: [(name: String, value: String)]
-  @Option("--id", "ID", "its installation id (default a new UUID)") var id: String?
-  @Option("--user", "ID", "the signed-in user") var user: String?
+  @Option("--id", "ID", "its installation id (default a new UUID)", .installationID)
+  var id: String?
+  @Option("--user", "ID", "the signed-in user", .userID) var user: String?
   @Flag(
     "--secure", "sign the user in at the app backend, which registers the phone; show secrets")
   var isSecure
@@ -53,7 +58,8 @@ struct PhoneCommand: Subcommand {
     .channelID) var channels: [String]
   @Flag("--sandbox", "be a development build: APNs knows its token in the sandbox only")
   var isSandbox
-  @Option("--then-user", "ID", "the user who signs in when the first one has signed out")
+  @Option(
+    "--then-user", "ID", "the user who signs in when the first one has signed out", .userID)
   var nextUser: String?
   @Option("--state", "DIR", "keep the app's state there, and be the same phone at the next start")
   var state: String?
@@ -93,8 +99,19 @@ struct PhoneCommand: Subcommand {
     guard platform == .apns || simulatorFiles == nil else {
       throw UsageError("--simctl is for apns phones")
     }
+    guard platform == .apns || !isSandbox && topic == nil else {
+      throw UsageError("--sandbox and --topic are for apns phones")
+    }
     guard user != nil || nextUser == nil else {
       throw UsageError("--then-user needs the first user: --user ID")
+    }
+    for (name, path) in [("--state", state), ("--simctl", simulatorFiles)] {
+      if let path { try Self.prepare(path, name) }
+    }
+    if let state,
+      FileManager.default.fileExists(atPath: DataDirectory(path: state).masterKeyFile)
+    {
+      throw UsageError("--state: \(state) is the data directory of a server")
     }
     return PhoneCircumstances(
       state: state.map { URL(filePath: $0, directoryHint: .isDirectory) }, installationID: id,
@@ -104,13 +121,34 @@ struct PhoneCommand: Subcommand {
       rotationInterval: rotationInterval, permission: permission)
   }
 
+  /// Makes a directory, unless it is there.
+  private static func prepare(_ path: String, _ name: String) throws {
+    do {
+      try FileManager.default.createDirectory(
+        atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    } catch {
+      throw UsageError("\(name): '\(path)' cannot be used as a directory")
+    }
+    guard FileManager.default.isWritableFile(atPath: path) else {
+      throw UsageError("\(name): files cannot be made in '\(path)'")
+    }
+  }
+
   /// The phone of the state directory, or a new one.
   private func phone(
-    _ control: EmulatorControl, _ circumstances: PhoneCircumstances
+    _ control: EmulatorControl, _ circumstances: PhoneCircumstances, in context: CommandContext
   ) async throws -> VirtualPhone {
     let files = circumstances.state.map { FileStorage(directory: $0) }
     if backup != nil, try files?.load(.record) != nil {
       throw UsageError("--restore-from: there is a phone in the directory of --state already")
+    }
+    if let backup = circumstances.backup,
+      try FileStorage(directory: backup).load(.record) == nil
+    {
+      throw UsageError("--restore-from: there is no phone in '\(backup.path)'")
+    }
+    if isReinstalled, try files?.load(.record) == nil {
+      context.note("--reinstall: there is no phone in the directory of --state yet")
     }
     let known = try files?.load(PhoneStorage.device)
     let phone = try await VirtualPhone.make(
@@ -129,10 +167,10 @@ struct PhoneCommand: Subcommand {
     let known =
       try self.control
       ?? RunningUp.of(try client.location.target(in: context), context.environment)?.control
-    let control = try EmulatorControl(known ?? "http://127.0.0.1:9400")
+    let control = try EmulatorControl(known ?? Self.standardControl)
     let phone: VirtualPhone
     do {
-      phone = try await self.phone(control, circumstances)
+      phone = try await self.phone(control, circumstances, in: context)
     } catch let failure as CommandFailure where known == nil && failure.exitCode == .unreachable {
       throw CommandFailure(
         "\(failure). A virtual phone gets its token from an emulator, and is reached through it: "
@@ -153,9 +191,26 @@ struct PhoneCommand: Subcommand {
         connectionString: access.connection, hub: access.hub, transport: network))
     try await whileLiving(app.live, in: context) {
       try await register(app, at: access, in: context)
-      try announce(await app.push.installationID ?? "", phone, in: context)
-      try await show(app, in: context)
+      let tags = tags ?? Array(PushPlatform.phoneTags)
+      let signedIn = try await app.push.userID
+      try announce(
+        await app.push.installationID ?? "", phone, ["platform": platform.word],
+        [("tags", tags.map(\.rawValue).joined(separator: ", "))]
+          + (signedIn.map { [("user", "\($0), tag $UserId:{\($0)}")] } ?? [])
+          + channels.map { ("channel", $0) }, in: context)
+      let name = name(of: phone)
+      try await show(app.device.arrivals(), app: name, in: context) { arrival in
+        let line = PhoneLine(
+          title: arrival.shown?.title, body: arrival.shown?.body, payload: arrival.payload,
+          headers: arrival.headers)
+        return (line, arrival.banner(app: name), arrival.payload)
+      }
     }
+  }
+
+  /// The name of the phone's app: its bundle id, or its platform.
+  private func name(of phone: VirtualPhone) -> String {
+    platform == .apns ? topic ?? phone.topic ?? StandIns.standardTopic : platform.word
   }
 
   private func register(
@@ -175,7 +230,7 @@ struct PhoneCommand: Subcommand {
     }
   }
 
-  /// The wishes of the app.
+  /// Stores the desired installation.
   private func setUp(_ push: PushInstallation) async throws {
     let templates = templates.isEmpty ? platform.phoneTemplates : self.templates.templates
     let tags = tags.map { Set($0) } ?? PushPlatform.phoneTags
@@ -186,42 +241,41 @@ struct PhoneCommand: Subcommand {
     if let user { try await push.signIn(as: user) }
   }
 
+  /// - Parameters:
+  ///   - members: Of the JSON object, besides the phone's own.
+  ///   - rows: The lines between the handle and the last one.
+  ///   - advice: The lines after that.
   private func announce(
-    _ installationID: String, _ phone: VirtualPhone, in context: CommandContext
+    _ installationID: String, _ phone: VirtualPhone, _ members: [String: String],
+    _ rows: [(String, String)], advice: [String] = [], in context: CommandContext
   ) throws {
-    let rows =
-      [
-        (platform.traits.phone?.handleName ?? "handle", phone.token),
-        ("installation", installationID),
-        ("tags", (tags ?? Array(PushPlatform.phoneTags)).map(\.rawValue).joined(separator: ", ")),
-      ] + channels.map { ("channel", $0) }
+    var object = [
+      "installationId": installationID, "deviceId": phone.device.deviceId, "token": phone.token,
+    ]
+    object.merge(members) { $1 }
+    let all = [
+      (platform.traits.phone?.handleName ?? "handle", phone.token),
+      ("installation", installationID),
+    ]
     try CommandResult(
-      [
-        "installationId": installationID, "deviceId": phone.device.deviceId,
-        "platform": platform.word, "token": phone.token,
-      ],
-      rows.map { $0.padded(to: 17) + $1 } + ["waiting for notifications; Ctrl-C ends"]
+      object,
+      (all + rows).map { $0.padded(to: 17) + $1 } + ["waiting for notifications; Ctrl-C ends"]
+        + advice
     ).print(asJSON: client.json, in: context)
   }
 
-  private func show(_ app: PhoneApp, in context: CommandContext) async throws {
-    struct Line: Encodable {
-      let title: String?
-      let body: String?
-      let payload: String
-      let headers: [String: String]
-    }
-    var shown = 0
-    for try await arrival in app.device.arrivals() {
-      try CommandResult(
-        Line(
-          title: arrival.shown?.title, body: arrival.shown?.body, payload: arrival.payload,
-          headers: arrival.headers),
-        arrival.banner(app: platform == .apns ? topic : platform.word)
-      ).print(asJSON: client.json, in: context)
-      shown += 1
-      try writeForSimulator(arrival.payload, number: shown)
-      if shown == count { return }
+  /// Shows what arrives, until there have been `--count`.
+  private func show<Arrivals: AsyncSequence>(
+    _ arrivals: Arrivals, app: String, in context: CommandContext,
+    _ shown: (Arrivals.Element) -> (line: any Encodable & Sendable, text: [String], payload: String)
+  ) async throws {
+    var count = 0
+    for try await arrival in arrivals {
+      let (line, text, payload) = shown(arrival)
+      try CommandResult(line, text).print(asJSON: client.json, in: context)
+      count += 1
+      try writeForSimulator(payload, app: app, in: context)
+      if count == self.count { return }
     }
     throw CommandFailure("the emulator has ended the phone's connection", exitCode: .unreachable)
   }
@@ -240,13 +294,18 @@ struct PhoneCommand: Subcommand {
     }
   }
 
-  /// Writes a push in the form in which a simulator takes it.
-  private func writeForSimulator(_ payload: String, number: Int) throws {
+  /// Writes a push in the form in which a simulator takes it, after those of earlier starts.
+  private func writeForSimulator(
+    _ payload: String, app: String, in context: CommandContext
+  ) throws {
     guard let simulatorFiles else { return }
-    let directory = URL(filePath: simulatorFiles, directoryHint: .isDirectory)
-    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-    let file = directory.appending(path: "push-\(number).apns")
-    try SimulatorPush.file(payload: Data(payload.utf8), bundleID: topic).write(to: file)
+    let numbers = try FileManager.default.contentsOfDirectory(atPath: simulatorFiles).compactMap {
+      $0.hasPrefix("push-") && $0.hasSuffix(".apns") ? Int($0.dropFirst(5).dropLast(5)) : nil
+    }
+    let file = "\(simulatorFiles)/push-\((numbers.max() ?? 0) + 1).apns"
+    try SimulatorPush.file(payload: Data(payload.utf8), bundleID: app)
+      .write(to: URL(filePath: file))
+    context.note("xcrun simctl push booted \(CurlCommand.quoted(file))")
   }
 
   private func runSecure(in context: CommandContext) async throws {
@@ -264,8 +323,12 @@ struct PhoneCommand: Subcommand {
       }
       throw UsageError("which backend? --backend URL, or start `belfry up`" + (other ?? ""))
     }
-    guard let backend = URL(string: address), backend.host() != nil else {
-      throw UsageError("--backend: '\(address)' is not a valid address")
+    guard let backend = URL(string: address), backend.host() != nil,
+      ["", "/"].contains(backend.path())
+    else {
+      throw UsageError(
+        "--backend: '\(address)' is not the address of a backend, which has no path, as "
+          + "http://127.0.0.1:8090")
     }
     guard offlineFor == nil, nextUser == nil else {
       throw UsageError("--offline and --then-user are not for --secure")
@@ -273,44 +336,34 @@ struct PhoneCommand: Subcommand {
     let circumstances = try circumstances()
     let phone = try await SecurePhone.start(
       phone: try await self.phone(
-        try EmulatorControl(control ?? running?.control ?? "http://127.0.0.1:9400"), circumstances),
+        try EmulatorControl(control ?? running?.control ?? Self.standardControl), circumstances,
+        in: context),
       storage: try PhoneStorage(circumstances), circumstances: circumstances, backend: backend,
       user: user, password: password ?? user, tags: tags.map { Set($0) } ?? PushPlatform.phoneTags,
       note: context.note)
-    try announce(phone, user: user, backend: address, in: context)
+    let login = CurlCommand.quoted(password == nil ? "\(user):\(user)" : user)
+    try announce(
+      phone.installationID, phone.phone, ["user": user], [("signed in", "\(user) at \(address)")],
+      advice: [
+        "\(user)'s own secret, from elsewhere:",
+        "  curl -u \(login) -X POST \(address)/api/notifications",
+      ], in: context)
     try await whileLiving(phone.live, in: context) {
-      var shown = 0
-      for try await showing in phone.showings() {
-        try CommandResult(
-          showing,
-          PhoneScreen.banner(showing.text.components(separatedBy: "\n"), app: topic)
-            + [showing.source.explanation]
-        ).print(asJSON: client.json, in: context)
-        shown += 1
-        try writeForSimulator(showing.payload, number: shown)
-        if shown == count { return }
+      let app = name(of: phone.phone)
+      try await show(phone.showings(), app: app, in: context) { showing in
+        let banner = PhoneScreen.banner(showing.text.components(separatedBy: "\n"), app: app)
+        return (showing, banner + [showing.source.explanation], showing.payload)
       }
-      throw CommandFailure("the emulator has ended the phone's connection", exitCode: .unreachable)
     }
   }
+}
 
-  private func announce(
-    _ phone: SecurePhone, user: String, backend: String, in context: CommandContext
-  ) throws {
-    let login = password == nil ? "\(user):\(user)" : user
-    try CommandResult(
-      [
-        "installationId": phone.installationID, "deviceId": phone.phone.device.deviceId,
-        "token": phone.phone.token, "user": user,
-      ],
-      [
-        "signed in      \(user) at \(backend)", "device token   \(phone.phone.token)",
-        "installation   \(phone.installationID)",
-        "waiting for notifications; Ctrl-C ends. \(user)'s own secret, from elsewhere:",
-        "  curl -u \(CurlCommand.quoted(login)) -X POST \(backend)/api/notifications",
-      ]
-    ).print(asJSON: client.json, in: context)
-  }
+/// A notification as a line of JSON.
+private struct PhoneLine: Encodable {
+  let title: String?
+  let body: String?
+  let payload: String
+  let headers: [String: String]
 }
 
 extension SecurePhone.Source {

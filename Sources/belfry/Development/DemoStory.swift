@@ -1,6 +1,7 @@
 import Foundation
 import HubCore
 import NotificationHubs
+import PushDevice
 import SecurePush
 
 /// The tutorial as performed by `belfry demo`. Every step is real, and uses the SDK over the same

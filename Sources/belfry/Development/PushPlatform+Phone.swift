@@ -3,13 +3,6 @@ import NotificationHubs
 import PushDevice
 import Wire
 
-/// The visible parts of a notification.
-struct PhoneShown: Sendable {
-  let title: String?
-  var subtitle: String?
-  let body: String?
-}
-
 /// A platform's device, as a virtual phone is one.
 extension PushPlatform {
   /// The platforms that have a virtual phone.
@@ -29,14 +22,16 @@ extension PushPlatform {
 
   /// Returns the emulator's app for the phone.
   ///
-  /// - Parameter topic: The bundle id, for APNs.
+  /// - Parameter topic: The bundle id, for APNs; `nil` for the tutorial's, or that of the only app.
   func app(
-    among apps: [EmulatorControl.App], topic: String
+    among apps: [EmulatorControl.App], topic: String?
   ) throws -> EmulatorControl.App {
     let own = apps.filter { ($0.pns ?? "apns") == traits.phone?.service }
     let found =
       switch self {
-      case .apns: own.first { $0.bundleId == topic }
+      case .apns:
+        own.first { $0.bundleId == topic ?? StandIns.standardTopic }
+          ?? (topic == nil && own.count == 1 ? own.first : nil)
       case .fcmv1: own.first { $0.projectId == StandInCredentials.project } ?? own.last
       // A hub that has joined the emulator has added its own app.
       default: own.last
@@ -47,7 +42,8 @@ extension PushPlatform {
     }
     let known = apps.compactMap(\.bundleId).joined(separator: ", ")
     throw CommandFailure(
-      "the emulator has no app '\(topic)'; its apps: \(known.isEmpty ? "none" : known)")
+      "the emulator has no app '\(topic ?? StandIns.standardTopic)'; name one with --topic. Its apps: "
+        + (known.isEmpty ? "none" : known))
   }
 
   /// The push channel of the device.
@@ -66,13 +62,14 @@ extension PushPlatform {
   }
 
   /// The parts of a payload that this kind of device shows; `nil` if it shows nothing.
-  func shown(_ payload: Data) -> PhoneShown? {
+  func shown(_ payload: Data) -> NotificationText? {
     guard let phone = traits.phone else { return nil }
     guard case .alert = phone.reading else {
-      return PayloadWords(payload, for: self).map { PhoneShown(title: $0.title, body: $0.body) }
+      return PayloadWords(payload, for: self).map {
+        NotificationText(title: $0.title, body: $0.body)
+      }
     }
     guard let message = PushMessage(json: payload), message.isVisible else { return nil }
-    let text = message.text
-    return PhoneShown(title: text.title, subtitle: text.subtitle, body: text.body)
+    return message.text
   }
 }

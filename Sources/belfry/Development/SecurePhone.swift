@@ -60,7 +60,7 @@ final class SecurePhone: Sendable {
         await account.start(push)
         try await push.update { $0.tags = tags }
         try await push.update { $0.templates = PushPlatform.apns.phoneTemplates }
-        if try await push.userID != user {
+        if try await !isSignedIn(user, push) {
           try await account.signIn(user: user, password: password, on: push)
         }
       }
@@ -69,11 +69,25 @@ final class SecurePhone: Sendable {
       throw CommandFailure(
         "\(backend.absoluteString): \(error)",
         exitCode: error.kind == .unreachable ? .unreachable : .refused)
+    } catch SecurePushClientError.notSignedIn("") {
+      // A backend says why.
+      throw CommandFailure(
+        "no app backend answers at \(backend.absoluteString): `belfry up` prints its address",
+        exitCode: .refused)
     } catch let error as SecurePushClientError {
       throw CommandFailure("\(backend.absoluteString): \(error)", exitCode: Self.exitCode(error))
     }
     return SecurePhone(
       installationID: await app.push.installationID ?? "", app: app, account: account)
+  }
+
+  /// Whether the user is signed in, and the backend has not ended that.
+  private static func isSignedIn(_ user: String, _ push: PushInstallation) async throws -> Bool {
+    guard try await push.userID == user else { return false }
+    do { try await push.synchronize() } catch let error as RegistrarError {
+      return error.kind != .unauthorized
+    } catch is NotRegistered {}
+    return true
   }
 
   private static func exitCode(_ error: SecurePushClientError) -> ExitCode {

@@ -1,5 +1,6 @@
 import Foundation
 import NotificationHubs
+import PushDevice
 import Wire
 
 /// A simulated phone or browser: the emulator issues its handle, the tutorial app's logic registers
@@ -8,7 +9,7 @@ struct VirtualPhone: Sendable {
   /// A notification that reached the phone.
   struct Arrival: Sendable {
     /// The visible part; `nil` if there is none.
-    let shown: PhoneShown?
+    let shown: NotificationText?
     let payload: String
     let headers: [String: String]
     /// The time at which the stand-in delivered it to the phone.
@@ -20,6 +21,8 @@ struct VirtualPhone: Sendable {
   let platform: PushPlatform
   /// The push channel of the phone.
   let channel: PushChannel
+  /// The app's bundle id; `nil` for other services than APNs, and for a phone that was known.
+  var topic: String?
   /// The event after which its pushes are new; `nil` for the present one.
   var firstEvent: Int? = 0
 
@@ -27,11 +30,11 @@ struct VirtualPhone: Sendable {
   ///
   /// - Parameters:
   ///   - known: The id of a phone to use again, if the emulator still has it.
-  ///   - topic: The app's bundle id, for APNs.
+  ///   - topic: The app's bundle id, for APNs; `nil` for the tutorial's, or that of the only app.
   ///   - isSandbox: Whether it is a development build, whose token APNs' production does not
   ///     accept.
   static func make(
-    control: EmulatorControl, platform: PushPlatform = .apns, topic: String,
+    control: EmulatorControl, platform: PushPlatform = .apns, topic: String? = nil,
     isSandbox: Bool = false, known: String? = nil
   ) async throws -> VirtualPhone {
     if let known, let device = try await control.device(known),
@@ -45,7 +48,7 @@ struct VirtualPhone: Sendable {
       app: app.appId, isSandbox: isSandbox && platform == .apns)
     return VirtualPhone(
       control: control, device: device, platform: platform,
-      channel: try platform.channel(device.handle))
+      channel: try platform.channel(device.handle), topic: app.bundleId)
   }
 
   /// The handle as text: a token, or a subscription's endpoint.
@@ -71,7 +74,7 @@ struct VirtualPhone: Sendable {
   private func changed(_ device: EmulatorControl.Device) throws -> VirtualPhone {
     VirtualPhone(
       control: control, device: device, platform: platform,
-      channel: try platform.channel(device.handle), firstEvent: firstEvent)
+      channel: try platform.channel(device.handle), topic: topic, firstEvent: firstEvent)
   }
 
   /// The notifications that arrive from now on. The phone is online during the iteration.
