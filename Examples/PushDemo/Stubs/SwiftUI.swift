@@ -84,6 +84,8 @@ public struct UIApplicationDelegateAdaptor<
     nonmutating set {}
   }
   public var projectedValue: Binding<Value> { self }
+  // A property wrapper needs one.
+  public init(get: @escaping () -> Value, set: @escaping (Value) -> Void) {}
   public subscript<Member>(dynamicMember member: WritableKeyPath<Value, Member>) -> Binding<Member>
   {
     fatalError()
