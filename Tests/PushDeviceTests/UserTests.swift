@@ -153,6 +153,30 @@ struct UserTests {
     #expect(device.registered?.userID == "bob")
   }
 
+  @Test("a former user whose session has ended is not removed again and again")
+  func endedSessionAndFailingAddition() async throws {
+    let device = TestDevice(hub: FakeRegistrar(keepsSessions: true))
+    let isReady = Flag(true)
+    let push = device.process { _ in
+      guard isReady.isSet else { throw CocoaError(.featureUnsupported) }
+    }
+    await push.didRegister(deviceToken: .token(1))
+    device.hub.beginSession(of: "anna")
+    try await push.signIn(as: "anna")
+    await push.settled()
+    try await device.hub.endSignIn(of: "anna")
+    isReady.isSet = false
+    device.hub.beginSession(of: "bob")
+    let attempts = device.hub.attempts
+    try await push.signIn(as: "bob")
+    await push.settled()
+    await device.clock.advance(by: .seconds(3_600))
+    #expect(device.hub.attempts == attempts + 1)
+    isReady.isSet = true
+    await device.clock.advance(by: .seconds(1_800))
+    #expect(device.registered?.userID == "bob")
+  }
+
   @Test("a user who signs out while the app adds to the installation is not registered any more")
   func signOutWhilePreparing() async throws {
     let device = TestDevice()
@@ -185,6 +209,17 @@ struct UserTests {
     isReady.isSet = true
     await device.clock.advance(by: .seconds(2))
     #expect(device.registered?.pushVariables == ["added": "yes"])
+    // Nor does it leave a former user in place of the next one.
+    try await push.signIn(as: "anna", tags: ["vip"])
+    await push.settled()
+    isReady.isSet = false
+    try await push.signIn(as: "bob")
+    await push.settled()
+    #expect(device.registered?.userID == nil && device.registered?.tagNames == [])
+    #expect(await push.state.error != nil)
+    isReady.isSet = true
+    await device.clock.advance(by: .seconds(60))
+    #expect(device.registered?.userID == "bob")
   }
 
   @Test("if the next user's installation is refused, the former user leaves all the same")

@@ -307,6 +307,10 @@ struct InstallationMachine: Sendable {
     if case .preparing(let installation, let signOuts, _) = activity, signOuts > 0 {
       return installation
     }
+    if signOutFormerUser(deletesDevice: false) {
+      activity = nil
+      return nil
+    }
     didFailToSend(problem, at: now, jitter: jitter)
     return nil
   }
@@ -377,7 +381,10 @@ struct InstallationMachine: Sendable {
     if failure.kind == .unauthorized {
       // The sign-in has ended. The next user's registration replaces the installation.
       didSucceed()
-      return edit { $0.signOuts.removeAll { $0 == signOut } }
+      return edit { record in
+        record.signOuts.removeAll { $0 == signOut }
+        record.registeredUsers?.remove(signOut.userID)
+      }
     }
     if failure.isWorthRetrying { return didFail(failure, at: now, jitter: jitter) }
     refusedSignOut = signOut
@@ -428,10 +435,22 @@ struct InstallationMachine: Sendable {
       for index in record.signOuts.prefix(signOuts).indices {
         record.signOuts[index].deletesDevice = true
       }
-      guard signOuts == 0, record.signOuts.isEmpty else { return }
-      let others = (record.registeredUsers ?? []).filter { $0 != record.userID }
-      record.signOuts = others.sorted().prefix(1).map { .init(userID: $0, deletesDevice: true) }
     }
+    if signOuts == 0 { _ = signOutFormerUser(deletesDevice: true) }
+  }
+
+  /// Signs out a user whom the hub may still have, although another one's registration was to
+  /// replace them.
+  /// - Returns: Whether there is one.
+  private mutating func signOutFormerUser(deletesDevice: Bool) -> Bool {
+    let others = (record.registeredUsers ?? []).filter { $0 != record.userID }
+    guard let user = others.min(), record.signOuts.isEmpty else { return false }
+    edit { record in
+      if record.signOuts.isEmpty {
+        record.signOuts = [.init(userID: user, deletesDevice: deletesDevice)]
+      }
+    }
+    return true
   }
 
   private mutating func didSucceed() { (failures, failure, hold) = (0, nil, nil) }
