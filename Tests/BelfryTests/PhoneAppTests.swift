@@ -152,6 +152,10 @@ extension CommandLineSuite {
         (["--platform", "fcm", "--simctl", "x"], "--simctl is for apns phones"),
         (["--permission", "maybe"], "--permission must be one of: undetermined, denied"),
         (["--offline", "2w"], "--offline must be a time"),
+        (["--id", "a/b"], "--id 'a/b' is not a valid installation id"),
+        (["--platform", "fcm", "--sandbox"], "--sandbox and --topic are for apns phones"),
+        (["--state", "/dev/null"], "--state: '/dev/null' cannot be used as a directory"),
+        (["--simctl", "/dev/null/x"], "--simctl: '/dev/null/x' cannot be used as a directory"),
       ])
     func wrongWords(words: [String], complaint: String) async throws {
       let (code, _, errors) = try await BelfryProcess.run(["phone"] + words)
