@@ -217,7 +217,7 @@ extension CommandLineSuite {
       _ = try await run("hub", "create", "copy", data: scratch.path)
       #expect(
         try await run("import", file, "--hub", "copy", "--new-ids", data: scratch.path)
-          == "imported 3 lines, 0 failed\n")
+          == "imported 3 lines, 0 failed\n  3 apns\n")
       _ = try await run("hub", "delete", "copy", "--yes", data: scratch.path)
       #expect(
         try await run("registration", "list", data: scratch.path)

@@ -25,6 +25,7 @@ PAGES = [
     "docs/get-started.md", "docs/testing.md", "docs/emulator.md",
     "docs/tutorials/push-to-an-ios-app.md", "docs/tutorials/secure-push.md",
     "docs/guides/from-azure.md", "docs/guides/from-pinpoint.md", "docs/guides/from-gorush.md",
+    "docs/guides/from-onesignal.md", "docs/guides/from-a-list-of-tokens.md",
     "docs/guides/device-android.md", "docs/guides/device-browser.md",
     *sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs/recipes").glob("[!R]*.md")),
 ]
