@@ -187,7 +187,7 @@ extension CommandLineSuite {
         data: data)
       #expect(done.1.contains("imported 2 lines, 4 failed"), "\(done)")
       for line in [
-        "line 4: there is no platform 'palm'", "line 5: a token has no blanks",
+        "line 4: 'palm' is not a platform", "line 5: a token has no blanks",
         "line 6: 64 hexadecimal digits are a token of APNs, not of FCM",
         "line 7: it has 2 fields, and the first line has 6",
       ] { #expect(done.2.contains(line), "\(line) in \(done.2)") }

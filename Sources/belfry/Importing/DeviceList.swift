@@ -280,7 +280,7 @@ struct DeviceList: ImportSource {
         "1": .apns, "ios": .apns, "2": .fcmv1, "android": .fcmv1,
       ]
       platform = words[word.lowercased()] ?? PushPlatform(named: word)
-      if platform == nil { throw .refused("there is no platform '\(word)'") }
+      if platform == nil { throw .refused("'\(word)' is not a platform") }
     }
     guard let platform else { throw .refused("it has no platform; --platform is that of all") }
     guard platform == .browser else { return (platform, try handle(token, of: platform)) }
@@ -361,7 +361,7 @@ extension DeviceList {
       throw .skipped("a browser without web_auth and web_p256")
     }
     guard token.hasPrefix("https://") else {
-      throw .skipped("a browser whose identifier is no address of a push service")
+      throw .skipped("a browser whose identifier is not an https address")
     }
     return (platform, .subscription(endpoint: token, p256dh: p256dh, auth: auth))
   }
