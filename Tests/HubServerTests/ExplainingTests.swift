@@ -117,6 +117,30 @@ struct ExplainingTests {
     }
   }
 
+  @Test("a push that this server refused itself is told as its own refusal, and the device stays")
+  func refusedHere() async throws {
+    try await withHub { hub in
+      await put("i1", hub, tags: #""news""#)
+      let id = try await accepted(
+        hub, tags: "news", format: "apple", body: #"{"aps":{"alert":"Hi"}}"#)
+      let native = try await numbers(hub)[0]
+      func text(_ status: UInt16, _ reason: String) async throws -> String {
+        try await checkpoint(hub, id) {
+          $0.state = .completed
+          $0.failures = [
+            .init(
+              registration: native, outcome: .badChannel, status: status, reason: reason,
+              attempts: 0)
+          ]
+        }
+        return try await explain(hub, id, "installation=i1").text
+      }
+      let refused = try await text(0, PushResult.refusedHere + "not allowed (setting webPushHosts)")
+      #expect(refused.contains("refused by this server: not allowed (setting webPushHosts)"))
+      #expect(refused.contains("the device stays") && !refused.contains("removes"), "\(refused)")
+    }
+  }
+
   @Test("a device that came later, and one that nobody knows, are told so")
   func absent() async throws {
     let hub = try await TestHub()

@@ -183,7 +183,7 @@ extension Explainer {
       let reason = failure.reason.map { failure.status > 0 ? " \($0)" : ": \($0)" } ?? ""
       candidate.text =
         "\(who)\(status)\(reason)\(when)\(tries); outcome \(failure.outcome.name). "
-        + failure.outcome.advice
+        + failure.advice
     }
   }
 
@@ -283,6 +283,18 @@ extension Explainer {
           + "template have changed since. What the device does with a push is not reported."
       )
     }
+  }
+}
+
+extension Checkpoint.Failure {
+  /// The meaning of the outcome; if this server itself refused the push, the consequence of that.
+  fileprivate var advice: String {
+    guard status == 0, reason?.hasPrefix(PushResult.refusedHere) == true else {
+      return outcome.advice
+    }
+    return
+      "The push service was not asked, and the device stays: the next send reaches it once the "
+      + "operator of the server allows the host."
   }
 }
 

@@ -54,5 +54,9 @@ package struct PushResult: Sendable {
     self.newHandle = newHandle
   }
 
+  /// The beginning of the reason of a push that this server did not send because of its settings.
+  /// The push service was not asked, and the handle stays.
+  package static let refusedHere = "refused by this server: "
+
   package static let success = PushResult(outcome: .success, status: 200)
 }

@@ -80,5 +80,5 @@ package struct EmulatorListener: Hashable, Sendable {
   /// The service's name in the control API; its addresses share it.
   package var serviceName: String { service.rawValue }
 
-  var isHTTP2: Bool { name != "http1" }
+  package var isHTTP2: Bool { name != "http1" }
 }

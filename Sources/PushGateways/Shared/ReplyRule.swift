@@ -125,7 +125,9 @@ struct PushVerdict: Sendable {
       case .badCall, .tooLarge: ReplyRule("local", "", .never, .keep, .pnsInterfaceError)
       default: .unreachable
       }
-    self.init(rule, reason: failure.description)
+    let isRefusedHere = failure.kind == .refusedAddress
+    self.init(
+      rule, reason: (isRefusedHere ? PushResult.refusedHere : "") + failure.description)
     concernsHost = [.resolve, .connect, .tls].contains(failure.kind)
   }
 

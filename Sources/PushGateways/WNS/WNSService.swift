@@ -24,7 +24,9 @@ struct WNSService: HTTPPushService {
   ) throws(PushRefusal) -> HTTPPushCall {
     guard let (address, isPublicOnly) = hosts.check(handle) else {
       // WNS did not say so, so the handle stays.
-      throw PushRefusal(.badChannel, "the channel is no address of WNS")
+      throw PushRefusal(
+        .badChannel,
+        PushResult.refusedHere + "the channel is not an address of WNS (setting channelHosts)")
     }
     let headers = [("Authorization", "Bearer " + (token ?? ""))] + message.headers
     return HTTPPushCall(

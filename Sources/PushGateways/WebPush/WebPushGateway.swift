@@ -150,12 +150,22 @@ package final class WebPushGateways: PlatformGateways {
   }
 }
 
+/// The hosts that subscriptions may name in addition to those that the operator names.
+package enum WebPushReach: String, CaseIterable, Sendable {
+  /// The push services of the browsers' vendors.
+  case vendors
+  /// Any host, on port 443 and at public addresses: push servers that people choose or run
+  /// themselves, as with UnifiedPush.
+  case anyPublic = "public"
+}
+
 /// Settings of connections to the push services of browsers, for all credentials.
 package struct WebPushConfiguration: Sendable {
   /// Settings per origin: one connection suffices for a browser's service.
   package var connections: HTTP2PoolConfiguration
   /// Maximum number of origins with connections; beyond it, the least recently used are released.
   package var maxOrigins = 64
+  package var reach = WebPushReach.vendors
 
   package init() {
     connections = HTTP2PoolConfiguration(idleTimeout: .seconds(5 * 60))

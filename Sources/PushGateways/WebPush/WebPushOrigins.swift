@@ -26,7 +26,8 @@ final class WebPushOrigins: Sendable {
   init(supplies: GatewaySupplies) {
     self.supplies = supplies
     clock = supplies.clock
-    hosts = WebPushHosts(supplies.configuration.allowedHosts)
+    hosts = WebPushHosts(
+      supplies.configuration.allowedHosts, reach: supplies.configuration.webPush.reach)
   }
 
   /// Number of links.
@@ -147,7 +148,7 @@ struct WebPushEndpoint {
 }
 
 /// The hosts that subscriptions may name (docs/protocol/push-services/web-push.md, section 1):
-/// those of the browsers' vendors, and those the operator names.
+/// those of the browsers' vendors or any public ones, and those the operator names.
 struct WebPushHosts: Sendable {
   enum Admission: Equatable, Sendable {
     /// Only at a public address, and the usual port.
@@ -166,15 +167,29 @@ struct WebPushHosts: Sendable {
   private static let googlePaths = ["/fcm/send/", "/wp/"]
 
   private let named: [String]
+  private let reach: WebPushReach
 
   /// - Parameter named: ``PushGatewaysConfiguration/allowedHosts``.
-  init(_ named: [String]) { self.named = named.map { $0.lowercased() } }
+  init(_ named: [String], reach: WebPushReach = .vendors) {
+    self.named = named.map { $0.lowercased() }
+    self.reach = reach
+  }
 
   /// - Returns: `nil` for a host that is not allowed.
   func admission(of origin: Origin) -> Admission? {
     if HTTPAddress.isHost(origin.host, in: named) { return .anywhere }
-    return origin.port == 443 && HTTPAddress.isHost(origin.host, in: Self.vendors)
-      ? .publicOnly : nil
+    guard origin.port == 443 else { return nil }
+    if HTTPAddress.isHost(origin.host, in: Self.vendors) { return .publicOnly }
+    // With a dot at its end, a vendor's name would evade the rule about paths.
+    return reach == .anyPublic && !origin.host.hasSuffix(".") ? .publicOnly : nil
+  }
+
+  /// The reason for the refusal of a host, with the settings that can allow it.
+  var refusal: String {
+    PushResult.refusedHere + "the subscription's host is not allowed "
+      + (reach == .vendors
+        ? "(settings webPushHosts and channelHosts)"
+        : "(setting webPushHosts allows port 443 only; channelHosts allows others)")
   }
 
   /// Whether a push may go to this path of an origin that is allowed.

@@ -58,8 +58,7 @@ struct WebPushOutbox: Sendable {
     guard let admission = hosts.admission(of: endpoint.origin),
       hosts.allows(endpoint.path, of: endpoint.origin)
     else {
-      throw PushRefusal(
-        PushVerdict(.notAllowed, reason: "the subscription's host is not allowed"))
+      throw PushRefusal(PushVerdict(.notAllowed, reason: hosts.refusal))
     }
     let letter = WebPushLetter(
       request: index, body: Int(outbox.batch.requests[index].body), recipient: recipient,

@@ -1,3 +1,4 @@
+import HubCore
 import NotificationHubs
 import Wire
 
@@ -66,7 +67,9 @@ enum WebPushReply {
     case .unreachable(let reason): return PushVerdict(.unreachable, reason: reason)
     case .refusedAddress:
       return PushVerdict(
-        .notAllowed, reason: "the subscription's host has no address that is allowed")
+        .notAllowed,
+        reason: PushResult.refusedHere
+          + "the subscription's host has no public address (setting channelHosts)")
     case nil: break
     }
     var verdict = verdict(status: answer.status, body: answer.body)

@@ -71,6 +71,12 @@ extension Setting {
       + "vendors' own: push.example.com, or .example.com for all below it; these may also be in "
       + "a private network, which no other may",
     example: "hosts that channels may name beside the vendors'; \".example.com\"")
+  static let webPushHosts = Setting(
+    "webPushHosts", \.webPushHosts, .word, placeholder: "WORD",
+    help: "public lets Web Push subscriptions name any host, on port 443 and at public addresses, "
+      + "such as the push servers of UnifiedPush; vendors only those of the browsers' vendors and "
+      + "channelHosts",
+    example: "\"public\" lets Web Push subscriptions name any public host")
   static let serviceHosts = Setting(
     "serviceHosts", \.serviceHosts, .list, placeholder: "HOST,…",
     help: "hosts that credentials may name as a push service or its token service beside the "
@@ -276,7 +282,8 @@ extension Setting {
   static let all: [Setting] = [
     address, port, tlsPort, tlsCertificate, tlsKey, tlsSelfSigned, data, database, databaseSlots,
     databaseLease, upgradeCopy, namespace, publicNames, publicScheme,
-    masterKey, trust, channelHosts, serviceHosts, pushConnections, http2Connections, migrateGCM,
+    masterKey, trust, channelHosts, webPushHosts, serviceHosts, pushConnections, http2Connections,
+    migrateGCM,
     strictRetired, jobHosts, jobDirectory, portal, compatibility, bodyLimit, connectionLimit,
     connectionsPerAddress, trustedProxies, requestTimeout, shutdownTimeout, keepOutcomes,
     keepOutcomesDays, keepOutcomesLimit, keepNotificationsDays, keepActivityDays,

@@ -39,6 +39,8 @@ final class HubRuntime: Sendable {
     var anchorsPEM: [UInt8] = []
     /// Hosts that are permitted in devices' channel URLs, in addition to the vendors' own.
     var channelHosts: [String] = []
+    /// Hosts that subscriptions of Web Push may name in addition to ``channelHosts``.
+    var webPushHosts = WebPushConfiguration().reach
     /// Hosts that are permitted in credentials, in addition to the vendors' own.
     var serviceHosts: [String] = []
     /// Whether GCM devices are reached through the hub's FCM v1 credential.
@@ -206,6 +208,7 @@ final class HubRuntime: Sendable {
       var services = PushGatewaysConfiguration()
       services.extraAnchorsPEM = options.anchorsPEM
       services.allowedHosts = options.channelHosts
+      services.webPush.reach = options.webPushHosts
       services.serviceHosts = options.serviceHosts
       services.connections = options.pushConnections
       services.apns.maxConnections = options.http2Connections

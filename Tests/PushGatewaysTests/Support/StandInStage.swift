@@ -17,8 +17,12 @@ struct StandInStage: Sendable {
   let configuration: PushGatewaysConfiguration
   let clock = ManualClock(now: Date(timeIntervalSince1970: TimeInterval(start)))
 
-  static func run(_ body: (StandInStage) async throws -> Void) async throws {
+  /// - Parameter audiences: Further origins for which the Web Push stand-in accepts tokens.
+  static func run(
+    audiences: [String] = [], _ body: (StandInStage) async throws -> Void
+  ) async throws {
     var options = EmulatorOptions.onFreePorts
+    options.webPush.audiences = audiences
     options.manualClock = start * 1000
     let emulator = EmulatorServer(options)
     let addresses = try await emulator.start()

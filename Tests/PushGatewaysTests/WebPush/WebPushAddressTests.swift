@@ -67,6 +67,22 @@ struct WebPushAddressTests {
     #expect(!hosts.allows(Array("/v1/projects/p/messages:send".utf8)[...], of: google))
   }
 
+  @Test("with webPushHosts public, any host is allowed on the usual port, at public addresses only")
+  func anyPublic() {
+    let hosts = WebPushHosts(["push.lan.example"], reach: .anyPublic)
+    func admission(_ host: String, port: UInt16 = 443) -> WebPushHosts.Admission? {
+      hosts.admission(of: Origin(host: host, port: port))
+    }
+    for host in ["push.example.org", "localhost", "10.0.0.7", "0x7f.1", "::1"] {
+      #expect(admission(host) == .publicOnly)
+      #expect(admission(host, port: 8443) == nil)
+    }
+    #expect(admission("push.lan.example", port: 8443) == .anywhere)
+    #expect(admission("fcm.googleapis.com.") == nil)
+    let google = Origin(host: "fcm.googleapis.com", port: 443)
+    #expect(!hosts.allows(Array("/v1/projects/p/messages:send".utf8)[...], of: google))
+  }
+
   @Test("a subscription at a host that is not allowed gets no connection and stays")
   func notAllowed() async throws {
     let bench = try WebPushBench(allowing: [])
@@ -74,6 +90,8 @@ struct WebPushAddressTests {
     let results = await (try bench.gateway()).deliver(try WebPushBench.batch(browsers))
     for result in results {
       #expect(result.outcome == .badChannel && result.handle == .keep && result.retry == .final)
+      #expect(result.reason?.hasPrefix(PushResult.refusedHere) == true)
+      #expect(result.reason?.contains("webPushHosts") == true)
     }
     #expect(bench.fake.connects == 0)
   }
@@ -97,6 +115,7 @@ struct WebPushAddressTests {
       #expect(reply.trouble == .refusedAddress)
       let verdict = WebPushReply.verdict(reply, hadSuccess: true, now: 0)
       #expect(verdict.result.outcome == .badChannel && verdict.result.handle == .keep)
+      #expect(verdict.result.reason?.hasPrefix(PushResult.refusedHere) == true)
     }
     #expect(bench.fake.connects == 0)
   }

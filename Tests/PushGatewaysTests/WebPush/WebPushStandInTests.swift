@@ -1,8 +1,10 @@
 import Foundation
+import HTTP2
 import HubCore
 import HubTesting
 import NotificationHubs
 import PushEmulator
+import Synchronization
 import Testing
 import Wire
 
@@ -16,8 +18,12 @@ struct WebPushStandInTests {
 
     init(
       _ stage: StandInStage, devices count: Int, endpoint: String = "endpoint",
-      changes: [String: String?] = [:]
+      changes: [String: String?] = [:], origin: String? = nil,
+      configure: (inout PushGatewaysConfiguration) -> Void = { _ in },
+      transport: PushTransport = .network
     ) async throws {
+      var configuration = stage.configuration
+      configure(&configuration)
       let app = try await stage.ask("POST", "/v1/apps", #"{"pns":"webpush"}"#)
       let id = try #require(app["appId"]?.scalarText)
       let keys = [
@@ -25,10 +31,12 @@ struct WebPushStandInTests {
         "VapidPrivateKey": app["vapidPrivateKey"]?.scalarText,
       ]
       gateway = try WebPushGateways(
-        supplies: GatewaySupplies(stage.configuration, clock: stage.clock.hubClock, random: .system)
+        supplies: GatewaySupplies(
+          configuration, transport: transport, clock: stage.clock.hubClock, random: .system)
       ).gateway(for: PushFixture.webPush(keys.merging(changes) { $1 }))
       devices = try await stage.devices(app: id, count: count).map { device in
-        let parts = [endpoint, "p256dh", "auth"].map { device.handle[$0]?.scalarText ?? "" }
+        var parts = [endpoint, "p256dh", "auth"].map { device.handle[$0]?.scalarText ?? "" }
+        if let origin, let path = URL(string: parts[0])?.path { parts[0] = origin + path }
         return (device.id, parts.joined(separator: "\n"))
       }
     }
@@ -53,6 +61,64 @@ struct WebPushStandInTests {
         #expect(got.count == 1)
         #expect(got.first?["decrypted"]?.scalarText == "true")
         #expect(got.first?["payload"]?["n"]?.scalarText == "1")
+      }
+    }
+  }
+
+  /// The network, but one in which each name leads to the stand-in, by way of this address.
+  private func network(
+    leadingTo port: UInt16, by address: [UInt8], asked: @escaping @Sendable (String) -> Void
+  ) -> PushTransport {
+    PushTransport(
+      connect: { wanted in
+        asked("\(wanted.host):\(wanted.port)")
+        var actual = wanted
+        (actual.host, actual.port, actual.serverName) = ("127.0.0.1", port, "localhost")
+        actual.allowsAddress = { _ in wanted.allowsAddress?(address) ?? true }
+        return HTTP2Connection(actual)
+      }, session: PushTransport.network.session)
+  }
+
+  @Test("with webPushHosts public, a push server of one's own is reached, at a public address only")
+  func ownServer() async throws {
+    let origin = "https://push.example.org"
+    try await StandInStage.run(audiences: [origin]) { stage in
+      let own = try #require(
+        stage.addresses.services.first { $0.key.serviceName == "webpush" && $0.key.isHTTP2 })
+      let port = try #require(URL(string: own.value)?.port.flatMap(UInt16.init))
+      let asked = Mutex<[String]>([])
+      func app(_ reach: WebPushReach, at address: [UInt8]) async throws -> App {
+        try await App(
+          stage, devices: 1, origin: origin,
+          configure: {
+            $0.allowedHosts = []
+            $0.webPush.reach = reach
+          },
+          transport: network(leadingTo: port, by: address) { name in
+            asked.withLock { $0.append(name) }
+          })
+      }
+      let refused = try await app(.vendors, at: [93, 184, 216, 34])
+      let without = await refused.gateway.deliver(refused.batch())[0]
+      #expect(without.handle == .keep && without.reason?.contains("webPushHosts") == true)
+      #expect(asked.withLock { $0 } == [])
+
+      let outside = try await app(.anyPublic, at: [93, 184, 216, 34])
+      let reached = await outside.gateway.deliver(outside.batch())[0]
+      #expect(reached.outcome == .success, "\(reached)")
+      let got = try await stage.notifications(outside.devices[0].id)
+      #expect(got.first?["decrypted"]?.scalarText == "true")
+      #expect(asked.withLock { $0 } == ["push.example.org:443"])
+
+      for address: [UInt8] in [
+        [10, 0, 0, 5], [127, 0, 0, 1], [169, 254, 169, 254], [100, 64, 0, 1],
+        [UInt8](repeating: 0, count: 15) + [1],
+      ] {
+        let inside = try await app(.anyPublic, at: address)
+        let result = await inside.gateway.deliver(inside.batch())[0]
+        #expect(result.outcome == .badChannel && result.handle == .keep, "\(address) \(result)")
+        #expect(result.reason?.hasPrefix(PushResult.refusedHere) == true)
+        #expect(try await stage.notifications(inside.devices[0].id).isEmpty)
       }
     }
   }
