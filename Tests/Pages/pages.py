@@ -62,7 +62,7 @@ waits() (
 
 def beside(number, block):
     """Starts what is to run in a terminal of its own. `waits` asks COMMAND until it succeeds: NAME FILE COMMAND..."""
-    command = re.sub(r"\s+#.*", "", block.strip())
+    command = block.strip()
     if "\n" in command:
         sys.exit(f"pages: what runs in a terminal of its own has to stand alone in its block:\n{block}")
     log = f"terminal-{number}"
@@ -82,7 +82,7 @@ def blocks(text):
     """The blocks of a page, each with whether it is for a terminal of its own, as the paragraph before it says."""
     for match in BLOCK.finditer(text):
         before = text[:match.start()].rstrip("\n").rpartition("\n\n")[2]
-        yield match[2], BESIDE in " ".join(before.split()) or BESIDE in match[2]
+        yield match[2], BESIDE in " ".join(before.split())
 
 
 def script(page):
