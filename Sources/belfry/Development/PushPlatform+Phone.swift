@@ -1,6 +1,7 @@
 import Foundation
 import NotificationHubs
 import PushDevice
+import Wire
 
 /// A platform's device, as a virtual phone is one.
 extension PushPlatform {
