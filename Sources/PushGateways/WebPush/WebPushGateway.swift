@@ -75,11 +75,13 @@ package final class WebPushGateway: PushGateway {
     }
     let hadSuccess = note(answers, from: delivery.origin)
     let now = Int64(clock.now().timeIntervalSince1970)
+    let speaksForAll = origins.hosts.speaksForAll(delivery.origin)
     for (index, answer) in zip(sendable, answers) {
       let isPlainSuccess = answer.trouble == nil && answer.status == 201
-      let result =
+      var result =
         isPlainSuccess
         ? .success : WebPushReply.verdict(answer, hadSuccess: hadSuccess, now: now).result
+      if !speaksForAll { result.retryAfter = nil }
       results.append((outbox.request(index), result))
     }
     return results

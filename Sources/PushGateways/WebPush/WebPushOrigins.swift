@@ -184,6 +184,12 @@ struct WebPushHosts: Sendable {
     return reach == .anyPublic && !origin.host.hasSuffix(".") ? .publicOnly : nil
   }
 
+  /// Whether a pause that this origin asks for is one for all pushes. A server that a person has
+  /// chosen must not hold up what others get.
+  func speaksForAll(_ origin: Origin) -> Bool {
+    HTTPAddress.isHost(origin.host, in: named) || HTTPAddress.isHost(origin.host, in: Self.vendors)
+  }
+
   /// The reason for the refusal of a host, with the settings that can allow it.
   var refusal: String {
     PushResult.refusedHere + "the subscription's host is not allowed "

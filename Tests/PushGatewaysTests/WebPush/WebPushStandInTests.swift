@@ -110,6 +110,12 @@ struct WebPushStandInTests {
       #expect(got.first?["decrypted"]?.scalarText == "true")
       #expect(asked.withLock { $0 } == ["push.example.org:443"])
 
+      // A person's own server asks for no pause of everybody's pushes.
+      try await stage.fault(
+        "webpush", #"{"type":"reply","status":503,"headers":{"Retry-After":"86400"}}"#)
+      let paused = await outside.gateway.deliver(outside.batch())[0]
+      #expect(paused.outcome == .pnsUnavailable && paused.retryAfter == nil, "\(paused)")
+
       for address: [UInt8] in [
         [10, 0, 0, 5], [127, 0, 0, 1], [169, 254, 169, 254], [100, 64, 0, 1],
         [UInt8](repeating: 0, count: 15) + [1],
