@@ -49,6 +49,39 @@ struct RowReaderTests {
     }
   }
 
+  @Test("so are many large templates, whose document is small")
+  func largeTemplates() async throws {
+    try await withTemporaryStore { store in
+      let hub = try await makeHub(store)
+      var templates: [String: PushTemplate] = [:]
+      for number in 0..<10 {
+        templates["t\(number)"] = PushTemplate(
+          body: #"{"aps":{"alert":"\#(number)\#(String(repeating: "x", count: 3000))"}}"#)
+      }
+      try await store.put(SampleDevice("i-1", templates: templates), hub: hub, at: .now)
+      #expect(try store.engine.rows.read { try $0.installation("i-1", hub: hub) } == nil)
+      #expect(try await store.installation("i-1", hub: hub)?.templates == templates)
+    }
+  }
+
+  @Test("after another process has written, the keys are read again on a reading thread")
+  func otherProcess() async throws {
+    try await withDirectory { directory in
+      let path = directory.path("hub.sqlite")
+      let store = try await SQLiteHubStore.open(at: path, sealing: TestSealing())
+      let hub = try await makeHub(store)
+      try await store.put(SampleDevice("i-1"), hub: hub, at: .now)
+      #expect(try store.engine.rows.read { try $0.installation("i-1", hub: hub) } != nil)
+      let other = try await SQLiteHubStore.open(at: path, sealing: TestSealing())
+      try await other.put(SampleDevice("i-2"), hub: hub, at: .now)
+      #expect(try store.engine.rows.read { try $0.installation("i-2", hub: hub) } == nil)
+      #expect(try await store.installation("i-2", hub: hub) != nil)
+      #expect(try store.engine.rows.read { try $0.installation("i-2", hub: hub) } != nil)
+      try await other.close()
+      try await store.close()
+    }
+  }
+
   @Test("a closed store answers no more")
   func closed() async throws {
     try await withDirectory { directory in

@@ -35,10 +35,13 @@ extension PayloadWords {
   /// The properties that templates commonly show.
   fileprivate init?(properties: JSONValue) {
     guard case .object(let members) = properties else { return nil }
+    // A payload may have thousands of members; whoever names one for a title puts it first.
+    let texts = members.prefix(100).reduce(into: [String: String]()) { texts, member in
+      let name = member.name.lowercased()
+      if texts[name] == nil, let text = member.value.scalarText { texts[name] = text }
+    }
     func first(_ names: [String]) -> String? {
-      names.lazy.compactMap { name in
-        members.first { $0.name.lowercased() == name }?.value.scalarText
-      }.first { !$0.isEmpty }
+      names.lazy.compactMap { texts[$0] }.first { !$0.isEmpty }
     }
     self.init(
       title: first(["title", "subject", "headline"]),

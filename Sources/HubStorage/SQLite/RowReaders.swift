@@ -8,10 +8,12 @@ import Synchronization
 /// connection that is in use, another process's lock, or the decoding of a large document, by which a
 /// caller could hold up the thread for others.
 final class RowReaders: Sendable {
-  /// Thrown by a read that finds a document of more than ``mostBytes``.
-  struct LargeDocument: Error {}
+  /// Thrown by a read that would take long here: of a document of more than ``mostBytes``, or after
+  /// another process has written, when the log of keys has to be read again.
+  struct TakesLong: Error {}
 
-  /// The maximum size of a document in bytes that is decoded on a caller's thread.
+  /// The maximum size in bytes of a document, with the templates that it names, that is decoded on a
+  /// caller's thread.
   static let mostBytes = 16 * 1024
 
   private let sessions: [Session]
@@ -42,7 +44,7 @@ final class RowReaders: Sendable {
       }
       switch result {
       case .success(let value): return value
-      case .failure(is LargeDocument): return nil
+      case .failure(is TakesLong): return nil
       case .failure(let error as SQLError) where error.kind == .locked: return nil
       case .failure(let error):
         health.readFailed(error)

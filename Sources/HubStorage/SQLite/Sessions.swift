@@ -32,8 +32,11 @@ final class ReadSession {
   }
 
   /// The keys as this connection sees them.
+  /// - Throws: ``RowReaders/TakesLong`` if they have to be read again, which may not be done here.
   func deviceKeys() throws -> DeviceKeys {
-    try keys.follow(try StoreState.read(from: connection))
+    let state = try StoreState.read(from: connection)
+    if mostDocumentBytes < .max, keys.recent.isBehind(state) { throw RowReaders.TakesLong() }
+    try keys.follow(state)
     return keys
   }
 }

@@ -54,7 +54,7 @@ extension SQLiteHubStore {
 }
 
 extension ReadSession {
-  /// - Throws: ``RowReaders/LargeDocument`` if it may not be decoded here.
+  /// - Throws: ``RowReaders/TakesLong`` if that may not be done here.
   func installation(_ id: String, hub: Hub.ID) throws -> Installation? {
     let hash = PreparedInstallation.hash(id.foldingCapitals)
     guard try hasHub(hub), let row = try deviceKeys().installationRow(id, idHash: hash, hub: hub)
@@ -66,18 +66,23 @@ extension ReadSession {
 
 extension SQLConnection {
   /// The installation with a number.
-  /// - Throws: ``RowReaders/LargeDocument`` if its document has more than `mostBytes` bytes.
+  /// - Throws: ``RowReaders/TakesLong`` if its document and templates have more than `mostBytes` bytes.
   func installation(
     _ number: Int64, templates: TemplateTable, mostBytes: Int = .max
   ) throws -> Installation? {
     let row = try statement("SELECT public_id, document FROM installation WHERE id = ?1")
     try row.bind(number, at: 1)
     guard try row.step() else { return nil }
-    if mostBytes < .max, row.withBytes(1, { $0.count }) > mostBytes {
-      throw RowReaders.LargeDocument()
+    var room = mostBytes
+    func take(_ bytes: Int) throws {
+      room -= bytes
+      if room < 0 { throw RowReaders.TakesLong() }
     }
+    if mostBytes < .max { try take(row.withBytes(1) { $0.count }) }
     return try InstallationDocument.decode(row.bytes(1), id: row.text(0)) {
-      try templates.template($0)
+      let template = try templates.template($0)
+      try take(template.body.utf8.count)
+      return template
     }
   }
 }

@@ -14,9 +14,11 @@ extension SubjectStore {
   }
 }
 
-/// Maximum number of notifications read for one page; of a search, whose payloads are read, too.
+/// Maximum number of notifications read for one page; of a search, whose payloads are read, too, and
+/// of the bytes of those.
 private let notificationStretch = 5_000
 private let searchStretch = 500
+private let searchBytes = 1 << 20
 
 extension SubjectReading {
   /// The next notifications of a list. Times limit the range of the index that is read; state, kind,
@@ -46,8 +48,9 @@ extension SubjectReading {
     var numbers: [Int64] = []
     var last: ListPosition?
     var seen = 0
+    var bytesRead = 0
     while try row.step() {
-      if page.notifications.count >= limit || seen == stretch {
+      if page.notifications.count >= limit || seen == stretch || bytesRead >= searchBytes {
         page.next = last
         break
       }
@@ -60,7 +63,11 @@ extension SubjectReading {
         return try reader.expression()
       }
       var summary = summary(row, expression)
-      if isSearch { summary.read(row.bytes(11)) }
+      if isSearch {
+        let body = row.bytes(11)
+        bytesRead += body.count
+        summary.read(body)
+      }
       guard filter.matches(summary, expression) else { continue }
       page.notifications.append(summary)
       numbers.append(number)
