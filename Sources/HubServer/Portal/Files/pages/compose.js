@@ -30,16 +30,17 @@ const common = ['apns', 'fcmv1', 'browser', 'wns'];
  * @property {Record<string, import('../message.js').Content>} contents by platform, and 'template'
  * @property {import('../audience.js').Whom} whom
  * @property {string} at '' now, else ISO 8601
- * @property {number} round counts up when a key was used for another message
+ * @property {Record<string, number>} rounds of a part: counts up when its key was used for another message
+ * @property {string[]} lost parts that may have been accepted although no reply came
  * @property {Record<string, string>} done the notification of each part that was accepted
- * @property {number} pressed when it was first sent, in ms: what a repeat has to repeat
+ * @property {number} pressed when it was sent, in ms: what a repeat of a lost part has to repeat
  */
 
 /** @param {URLSearchParams} query */
 function begun(query) {
   /** @type {State} */
   const state = {
-    isTemplate: false, picked: null, fields: { ...blank }, contents: {}, whom: whomIn(query), at: '', round: 0, done: {}, pressed: 0,
+    isTemplate: false, picked: null, fields: { ...blank }, contents: {}, whom: whomIn(query), at: '', rounds: {}, lost: [], done: {}, pressed: 0,
   };
   const format = query.get('format') ?? '';
   const body = query.get('body');
@@ -92,6 +93,10 @@ export function show(page) {
     return present.length ? present : usable.filter((platform) => common.includes(platform));
   };
   const parts = () => state.isTemplate ? ['template'] : chosen();
+  /** Those that were not accepted yet. */
+  const openParts = () => parts().filter((part) => !Object.hasOwn(state.done, part));
+  /** When to send it; a raw handle gets it at once. */
+  const due = () => whom.handle() ? '' : state.at;
   const formatOf = (/** @type {string} */ part) => part === 'template' ? part : platforms[part].format;
   /** @param {string} part */
   function content(part) {
@@ -127,8 +132,8 @@ export function show(page) {
    * @returns {import('../copyas.js').Send}
    */
   const sendOf = (part, tags = whom.expression()) => ({
-    hub, format: formatOf(part), ...timed(content(part), state.fields.ttl, state.at ? Date.parse(state.at) : state.pressed || Date.now()),
-    tags, handle: whom.handle() || undefined, at: state.at && !whom.handle() ? state.at : undefined,
+    hub, format: formatOf(part), ...timed(content(part), state.fields.ttl, due() ? Date.parse(due()) : state.pressed || Date.now()),
+    tags, handle: whom.handle() || undefined, at: due() || undefined,
   });
 
   // --- Parts of the page -----------------------------------------------------------------------
@@ -271,7 +276,7 @@ export function show(page) {
 
   function drawReach() {
     const known = whom.known();
-    const found = known && reached(known.counts, state.isTemplate, state.isTemplate ? undefined : chosen());
+    const found = known && reached(known.counts, state.isTemplate, state.isTemplate ? undefined : openParts());
     const other = known && reached(known.counts, !state.isTemplate).total;
     if (!found) {
       whom.show(whom.isCounting() && el('div', { class: 'reach' }, el('p', { class: 'hint' }, t('compose.counting'))));
@@ -294,16 +299,16 @@ export function show(page) {
     const handle = whom.handle();
     const n = handle ? 1 : found?.total ?? 0;
     const isKnown = Boolean(handle || found);
-    const time = state.at ? shortTime(state.at) : '';
+    const time = due() ? shortTime(due()) : '';
     go.textContent = time ? t('compose.goAt', { time }) : isKnown ? t(found?.isAbout ? 'compose.goAbout' : 'compose.go', { n }) : t('compose.goPlain');
     // Nobody yet, for a time to come, may be somebody then.
-    go.disabled = !maySend || whom.isCounting() || isKnown && n === 0 && !state.at;
+    go.disabled = !maySend || whom.isCounting() || isKnown && n === 0 && !due();
     for (const one of [test, dry, when]) one.disabled = !maySend;
     when.textContent = state.at ? t('compose.reschedule') : t('compose.schedule');
     when.hidden = Boolean(handle);
     const expression = whom.expression();
     fill(sum, el('p', { class: 'strong' }, !isKnown ? '' : state.isTemplate ? t('compose.sumTemplate', { n, when: time || t('compose.now') })
-      : t('compose.sum', { n, count: number(chosen().length), when: time || t('compose.now') })),
+      : t('compose.sum', { n, count: number(openParts().length), when: time || t('compose.now') })),
     el('p', { class: 'hint' }, handle ? data(handle) : expression === null ? t('compose.to.everyone') : data(expression)));
     aside.refresh();
   }
@@ -312,7 +317,9 @@ export function show(page) {
     // Who has signed out wants nothing kept.
     if (isKept || !api.who()) return;
     isKept = true;
-    const { whom: { handle, ...whomKept }, ...rest } = state;
+    const { whom: { handle, ...audience }, ...rest } = state;
+    // Without the handle that it went to, it must not go to another device.
+    const whomKept = handle ? { ...audience, device: '' } : audience;
     const hasRoom = keepDraft(hub, id, { ...rest, whom: whomKept });
     if (signal.aborted) return;
     draftNote.hidden = !hasRoom;
@@ -361,7 +368,7 @@ export function show(page) {
   /** Says what is missing, at its field; true if nothing is. */
   function isReady(asksAudience = true) {
     const now = parts();
-    const open = now.filter((part) => !Object.hasOwn(state.done, part));
+    const open = openParts();
     chipFault.textContent = now.length === 0 || whom.handle() && !state.isTemplate && now.length > 1 ? t(now.length ? 'compose.onePlatform' : 'compose.noPlatform') : '';
     if (chipFault.textContent) {
       chips.querySelector('input')?.focus();
@@ -413,29 +420,36 @@ export function show(page) {
   /** @param {string} [only] the part to try again */
   async function send(only) {
     if (!isReady()) return;
-    if (state.at && Date.parse(state.at) < Date.now()) throw new api.APIError(400, 'send.past');
-    // A repeat within the time that somebody tries again says the same to the second.
-    if (Date.now() - state.pressed > 600_000) state.pressed = Date.now();
-    const open = parts().filter((part) => !Object.hasOwn(state.done, part) && (!only || part === only));
-    const sends = open.map((part) => ({ ...sendOf(part), key: `portal-${id}-${part}${state.round ? `-${state.round}` : ''}` }));
+    if (due() && Date.parse(due()) < Date.now()) throw new api.APIError(400, 'send.past');
+    // What may have been accepted is repeated to the second, for as long as the hub knows its key.
+    if (state.lost.length === 0 || Date.now() - state.pressed > 20 * 3600_000) state.pressed = Date.now();
+    const open = openParts().filter((part) => !only || part === only);
+    const sends = open.map((part) => ({ ...sendOf(part), key: `portal-${id}-${part}${state.rounds[part] ? `-${state.rounds[part]}` : ''}` }));
     if (sends.length > 0 && !await isMeant(sends, signal)) return;
+    // Kept before the first request: the page may be closed under it.
+    state.lost = [...new Set([...state.lost, ...open])];
+    isKept = false;
+    keep();
     /** @type {[string, api.APIError][]} */
     const refused = [];
+    const answered = (/** @type {string} */ part) => { state.lost = state.lost.filter((other) => other !== part); };
     for (const [index, one] of sends.entries()) {
       try {
         state.done[open[index]] = await deliver(one);
+        answered(open[index]);
       } catch (error) {
         if (!(error instanceof api.APIError)) throw error;
+        if (error.status !== 0) answered(open[index]);
+        if (error.status === 422) state.rounds[open[index]] = (state.rounds[open[index]] ?? 0) + 1;
         refused.push([open[index], error.status === 422 ? new api.APIError(422, 'send.keyUsed', error.trackingId)
           : error.status === 0 ? new api.APIError(0, 'send.lost') : error]);
       }
     }
-    if (refused.some(([, error]) => error.status === 422)) state.round += 1;
     const done = Object.entries(state.done);
     if (refused.length === 0) {
       isKept = true;
       dropDraft(hub, id);
-      announce(t(state.at ? 'send.scheduled' : 'send.sent'));
+      announce(t(due() ? 'send.scheduled' : 'send.sent'));
       page.go(done.length === 1 ? page.to('notifications', done[0][1]) : page.to('notifications'));
       return;
     }

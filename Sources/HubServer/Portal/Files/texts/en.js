@@ -345,7 +345,7 @@ export default {
   'send.needNative': 'One handle takes a payload of its platform; choose the platform above.',
   'send.needTime': 'Choose a time.',
   'send.past': 'That time has passed. Choose a later one, or send now.',
-  'send.keyUsed': 'The key of this form was already used for another send. It has a new one now; press Send again to send.',
+  'send.keyUsed': 'The key of this form was already used for another send, which the hub has accepted: look at the list first. Send again sends under a new key.',
   'send.lost': 'No reply came, so it is unknown whether the hub accepted it. Press Send again: the key lets the hub recognise a repeat and send only once.',
   'send.everyoneTitle': 'Send to everyone?',
   'send.everyoneText': { one: 'This reaches every device that the payload is for: {n}.', other: 'This reaches every device that the payload is for: {n}.' },

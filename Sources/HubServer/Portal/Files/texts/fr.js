@@ -344,7 +344,7 @@ export default {
   'send.needNative': 'Une adresse push prend un contenu de sa plateforme ; choisissez la plateforme ci-dessus.',
   'send.needTime': 'Choisissez une heure.',
   'send.past': 'Cette heure est passée. Choisissez-en une plus tard, ou envoyez maintenant.',
-  'send.keyUsed': 'La clé de ce formulaire a servi à un autre envoi. Elle vient d’être remplacée ; appuyez de nouveau sur Envoyer si c’est bien voulu.',
+  'send.keyUsed': 'La clé de ce formulaire a servi à un autre envoi, que le hub a accepté : regardez d’abord la liste. Envoyer de nouveau utilise une nouvelle clé.',
   'send.lost': 'Aucune réponse n’est venue : on ne sait pas si le hub l’a pris. Appuyez de nouveau sur Envoyer : par la clé il reconnaît une répétition et n’envoie qu’une fois.',
   'send.everyoneTitle': 'Envoyer à tout le monde ?',
   'send.everyoneText': { one: 'Cela atteint tous les appareils que le contenu concerne : {n}.', other: 'Cela atteint tous les appareils que le contenu concerne : {n}.' },

@@ -344,7 +344,7 @@ export default {
   'send.needNative': '一个句柄需要其平台的负载；请在上方选择平台。',
   'send.needTime': '请选择时间。',
   'send.past': '该时间已过。请选择稍后的时间，或立即发送。',
-  'send.keyUsed': '此表单的密钥已用于另一次发送，现已更换；若确有此意，请再按“发送”。',
+  'send.keyUsed': '此表单的密钥已用于另一次发送，且中心已接受：请先查看列表。再按“发送”将使用新密钥。',
   'send.lost': '没有收到答复，不知中心是否已接受。请再按“发送”：凭密钥它能识别重复，只发送一次。',
   'send.everyoneTitle': '发送给所有人？',
   'send.everyoneText': { other: '这将到达负载所适用的每台设备：{n}。' },
