@@ -167,6 +167,37 @@ extension CommandLineSuite {
       #expect(rest.1.contains("imported 10 lines, 0 failed"), "\(rest)")
     }
 
+    @Test("the file to import is not overwritten with its failed lines, and a directory is none")
+    func overwriting() async throws {
+      let data = try await hub()
+      let list = try data.file("list.txt", String(repeating: "0A", count: 32) + "\n")
+      let link = data.path + "/link.txt"
+      try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: list)
+      for name in [list, link] {
+        let (code, _, errors) = try await run(
+          "import", list, "--format", "tokens", "--platform", "apns", "--failed", name, "--dry-run",
+          data: data)
+        #expect(code == 64 && errors.contains("is the file to import"), "\(errors)")
+      }
+      #expect(try String(contentsOfFile: list, encoding: .utf8).count == 65)
+      let (code, _, errors) = try await run(
+        "import", data.path, "--format", "tokens", "--platform", "apns", data: data)
+      #expect(code == 64 && errors.contains("is a directory"), "\(errors)")
+    }
+
+    @Test("a tag of any length and characters takes no time", .timeLimit(.minutes(1)))
+    func longTag() async throws {
+      let data = try await hub()
+      let tag = String(repeating: "é", count: 300_000)
+      let list = try data.file(
+        "list.csv", "token,tag\n" + String(repeating: "0A", count: 32) + ",\(tag)\n")
+      let (code, output, errors) = try await run(
+        "import", list, "--format", "tokens", "--platform", "apns", "--tag-column", "tag",
+        data: data)
+      #expect(code == 0, "\(output) \(errors)")
+      #expect(try await devices(data).first?.tags.first?.rawValue.count == 120)
+    }
+
     @Test("a table of tokens has its columns where the options say")
     func table() async throws {
       let data = try await hub()

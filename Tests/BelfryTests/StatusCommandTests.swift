@@ -67,7 +67,8 @@ extension CommandLineSuite {
           "browser", "#!/bin/sh\necho \"$1\" > \(log).part\nmv \(log).part \(log)\n")
         #expect(chmod(browser, 0o755) == 0)
         var environment = environment
-        environment["BROWSER"] = browser
+        // Alternatives, of which the first is not there.
+        environment["BROWSER"] = "\(here.path)/none:\(browser) %s"
         let printed = try await BelfryProcess.run(
           ["open", "--print"], environment: environment, in: here.path)
         #expect(printed.output.hasPrefix(up.hub.url + "/$portal/#key="), "\(printed)")
@@ -121,6 +122,10 @@ extension CommandLineSuite {
         #expect(many.code == 1 && many.errors.contains("notifications begin with"), "\(many)")
         let unknown = try await belfry(["notification", "show", "zz"])
         #expect(unknown.code == 1, "\(unknown)")
+        for id in ["", String(ids[5].prefix(7))] {
+          let refused = try await belfry(["notification", "cancel", id])
+          #expect(refused.code == 64 && refused.errors.contains("ID"), "\(refused)")
+        }
         for words in [["show"], ["abort", "x", "--last"]] {
           let refused = try await belfry(["notification"] + words)
           #expect(refused.code == 64 && refused.errors.contains("--last"), "\(refused)")

@@ -201,7 +201,9 @@ struct UpCommand: Subcommand {
     try CommandResult(addresses, Self.lines(addresses, keepsData: keepsData))
       .print(asJSON: json, in: context)
     _ = await signal.wait()
-    try? FileManager.default.removeItem(at: note)
+    for file in [note, RunningUp.portalPage(in: note.deletingLastPathComponent())] {
+      try? FileManager.default.removeItem(at: file)
+    }
     await stack.stop(within: .seconds(10))
   }
 

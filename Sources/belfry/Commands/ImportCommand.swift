@@ -209,13 +209,35 @@ struct ImportCommand: ResultCommand {
 
   private func input() throws -> (handle: FileHandle, size: Int64?) {
     if file == "-" { return (.standardInput, nil) }
+    var isDirectory: ObjCBool = false
+    if FileManager.default.fileExists(atPath: file, isDirectory: &isDirectory),
+      isDirectory.boolValue
+    {
+      throw CommandFailure("\(file) is a directory, not a file", exitCode: .usage)
+    }
     guard let handle = FileHandle(forReadingAtPath: file) else {
       throw CommandFailure("\(file) cannot be read", exitCode: .usage)
+    }
+    if let failed = failedFile, Self.isSame(file, failed) {
+      throw UsageError("--failed \(failed) is the file to import; name another")
     }
     try CSVReader.checkText(handle.read(upToCount: 1024) ?? Data(), of: file)
     let size = try? handle.seekToEnd()
     try handle.seek(toOffset: 0)
     return (handle, size.map { Int64(clamping: $0) })
+  }
+
+  /// Whether two paths name one file, also by a link.
+  private static func isSame(_ path: String, _ other: String) -> Bool {
+    func identity(_ path: String) -> [Int?]? {
+      let attributes = try? FileManager.default.attributesOfItem(
+        atPath: URL(fileURLWithPath: path).resolvingSymlinksInPath().path)
+      return attributes.map {
+        [$0[.systemNumber] as? Int, $0[.systemFileNumber] as? Int]
+      }
+    }
+    guard let one = identity(path) else { return false }
+    return one == identity(other)
   }
 
   private func page(_ source: inout any ImportSource) throws -> [ImportItem]? {

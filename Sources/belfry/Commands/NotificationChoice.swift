@@ -10,11 +10,21 @@ struct NotificationChoice: ParameterGroup {
   /// An id begins with so many digits, of which no two are alike.
   private static let digits = 32
 
-  /// - Throws: ``UsageError`` unless one of the two was given.
-  func check() throws(UsageError) {
+  /// The least length of an id's beginning for a command that changes the notification.
+  private static let leastForChange = 8
+
+  /// - Throws: ``UsageError`` unless one of the two was given, the beginning long enough for a
+  ///   command that changes the notification.
+  func check(changes: Bool = false) throws(UsageError) {
     try UsageError.check(exclusive: $id, $isLast)
     if id == nil && !isLast {
       throw UsageError("ID is missing: what `belfry send` printed, or --last for the newest")
+    }
+    if let id, id.count < (changes ? Self.leastForChange : 1) {
+      throw UsageError(
+        id.isEmpty
+          ? "ID is empty: what `belfry send` printed, or --last for the newest"
+          : "ID: at least \(Self.leastForChange) of its characters, since this changes it")
     }
   }
 

@@ -157,7 +157,7 @@ struct NotificationCancelCommand: ResultCommand {
   let client = ClientOptions(directoryAccess: .server)
 
   func result(in context: CommandContext) async throws -> CommandResult {
-    try choice.check()
+    try choice.check(changes: true)
     let id = try await client.withHub(.changes, in: context) { access in
       let id = try await choice.wholeID(in: access)
       try await access.client.cancel(scheduled: id)
@@ -180,7 +180,7 @@ struct NotificationAbortCommand: ResultCommand {
   let client = ClientOptions(belfryOnly: "Send", directoryAccess: .server)
 
   func result(in context: CommandContext) async throws -> CommandResult {
-    try choice.check()
+    try choice.check(changes: true)
     let (id, end) = try await client.withHub(.changes, in: context) { access in
       let id = try await choice.wholeID(in: access)
       return (id, try await access.client.abort(id))

@@ -57,40 +57,46 @@ extension HubTarget {
 
 /// Opens pages in the user's browser.
 private struct PageOpener {
-  private let program: URL
+  /// The program and its arguments, of which `%s` is the address.
+  private let words: [String]
   private let folder: URL
 
   /// - Throws: ``CommandFailure`` if there is no program to open them with.
   init(environment: [String: String]) throws {
     #if os(macOS)
-      let names = ["open"]
+      let known = ["open"]
     #else
-      let names = ["xdg-open", "sensible-browser"]
+      let known = ["xdg-open", "sensible-browser"]
     #endif
     let folders = (environment["PATH"] ?? "").split(separator: ":").map(String.init)
-    let known = names.flatMap { name in folders.map { $0 + "/" + name } }
-    let named = environment["BROWSER"].map { name in
-      name.contains("/") ? [name] : folders.map { $0 + "/" + name }
+    // As other programs read it: alternatives between colons, each a command.
+    let named = (environment["BROWSER"] ?? "").split(separator: ":").map(String.init)
+    for command in named + known {
+      var words = command.split(separator: " ").map(String.init)
+      guard let name = words.first else { continue }
+      let paths = name.contains("/") ? [name] : folders.map { $0 + "/" + name }
+      guard let path = paths.first(where: FileManager.default.isExecutableFile(atPath:)) else {
+        continue
+      }
+      words[0] = path
+      self.words = words.contains("%s") ? words : words + ["%s"]
+      folder = RunningUp.folder(environment)
+      return
     }
-    guard
-      let path = ((named ?? []) + known).first(where: FileManager.default.isExecutableFile(atPath:))
-    else {
-      throw CommandFailure(
-        "no browser is known here; set BROWSER to one, or open what `belfry open --print` prints")
-    }
-    program = URL(fileURLWithPath: path)
-    folder = RunningUp.folder(environment)
+    throw CommandFailure(
+      "no browser is known here; set BROWSER to one, or open what `belfry open --print` prints")
   }
 
   /// An address with a key goes over a file: other users of this machine see a process's arguments.
   func open(_ address: String) throws {
+    let shown = address.contains("#") ? try page(to: address) : address
     let process = Process()
-    process.executableURL = program
-    process.arguments = [address.contains("#") ? try page(to: address) : address]
+    process.executableURL = URL(fileURLWithPath: words[0])
+    process.arguments = words.dropFirst().map { $0 == "%s" ? shown : $0 }
     process.standardOutput = FileHandle.nullDevice
     process.standardError = FileHandle.nullDevice
     do { try process.run() } catch {
-      throw CommandFailure("\(program.path) cannot be run: \(error.localizedDescription)")
+      throw CommandFailure("\(words[0]) cannot be run: \(error.localizedDescription)")
     }
   }
 
@@ -98,7 +104,7 @@ private struct PageOpener {
   private func page(to address: String) throws -> String {
     try FileManager.default.createDirectory(
       at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-    let file = folder.appending(path: "portal.html").path
+    let file = RunningUp.portalPage(in: folder).path
     // No character of a URL of ours has a meaning in HTML but the ampersand, which it has not.
     let html =
       "<!doctype html><meta charset=utf-8><meta http-equiv=refresh content=\"0; url=\(address)\">"

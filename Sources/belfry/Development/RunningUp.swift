@@ -34,6 +34,10 @@ struct RunningUp: Codable, Sendable {
     return home.appending(path: "up")
   }
 
+  /// The page by which `belfry open` shows a browser the way to a portal. It goes with the next
+  /// `belfry up` that ends.
+  static func portalPage(in folder: URL) -> URL { folder.appending(path: "portal.html") }
+
   /// The running ones, the most recently started last.
   static func all(_ environment: [String: String]) -> [RunningUp] {
     notes(environment).map(\.up).filter { DataDirectory(path: $0.data).isServed }

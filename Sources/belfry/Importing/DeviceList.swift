@@ -247,7 +247,8 @@ struct DeviceList: ImportSource {
     if tag.isValid && !tag.isImplicit { return tag }
     changed += 1
     let allowed = String(
-      text.map { Tag(rawValue: String($0)).isValid ? $0 : Character("-") })
+      text.prefix(Tag.maximumLength).map { Tag(rawValue: String($0)).isValid ? $0 : Character("-") }
+    )
     var short = allowed
     while short.utf16.count > Tag.maximumLength { short.removeLast() }
     return Tag(rawValue: short)
