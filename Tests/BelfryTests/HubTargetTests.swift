@@ -170,7 +170,7 @@ extension CommandLineSuite {
       }
       for words in [
         ["send", "--template", "message=x", "--broadcast"], ["phone"],
-        ["notification", "cancel", "id"], ["notification", "show", "id", "--wait"],
+        ["notification", "cancel", "some-long-id"], ["notification", "show", "id", "--wait"],
       ] {
         let seen = try await BelfryProcess.run(
           words, environment: place.environment, in: place.here.path)
