@@ -362,7 +362,7 @@ struct DeviceLife {
     await pass()
     strangers = hub.installations.values.filter { $0.userID != nil && $0.userID != user }
     isAdditionFailing.isSet = false
-    // What was refused is sent when something has changed.
+    // A refused installation is sent again when something has changed.
     let end: NotificationHubs.Tag = "end"
     try? await push.insert(end)
     tags.insert(end)

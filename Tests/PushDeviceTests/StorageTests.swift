@@ -196,7 +196,7 @@ struct StorageTests {
     defer { try? FileManager.default.removeItem(at: directory) }
     let storage = FileStorage(directory: directory)
     try storage.save(Data("1".utf8), as: .installationID)
-    // What was readable once is replaced, not written to.
+    // A file that others could read is replaced, not written to.
     let file = directory.appending(path: "installation-id").path
     try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: file)
     try storage.save(Data("2".utf8), as: .installationID)

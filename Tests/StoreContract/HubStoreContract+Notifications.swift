@@ -136,7 +136,7 @@ extension HubStoreContract {
       try expectEqual(try await found(nil).map(\.title), [nil, nil, "Goal!"])
       try expectEqual(try await found(nil).map(\.text), [nil, "Ölmarkt öffnet", "Oslo leads 2:1"])
       try expectEqual(try await found(nil).map(\.textState), [.sealed, .kept, .kept])
-      // What is sealed, and what no device shows, is not found.
+      // Sealed messages, and payloads that no device shows, are not found.
       for (search, wanted) in [
         ("GOAL", ["goal-1", "a"]), ("oslo", ["b", "a"]), ("ÖLM", ["b"]), ("leads 2", ["a"]),
         ("secure", []),

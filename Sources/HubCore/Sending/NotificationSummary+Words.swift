@@ -35,7 +35,7 @@ extension PayloadWords {
   /// The properties that templates commonly show.
   fileprivate init?(properties: JSONValue) {
     guard case .object(let members) = properties else { return nil }
-    // A payload may have thousands of members; whoever names one for a title puts it first.
+    // A payload may have thousands of members, and a search reads many payloads.
     let texts = members.prefix(100).reduce(into: [String: String]()) { texts, member in
       let name = member.name.lowercased()
       if texts[name] == nil, let text = member.value.scalarText { texts[name] = text }

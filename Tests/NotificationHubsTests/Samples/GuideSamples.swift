@@ -19,7 +19,7 @@ actor FakeHub: HTTPTransport {
   }
 }
 
-/// What waits for a better moment.
+/// The messages to send again later.
 actor Outbox {
   private(set) var orders: [Int: Int] = [:]
   func keep(_ order: Int, for seconds: Int) { orders[order] = seconds }
