@@ -125,7 +125,13 @@ extension Engine {
     if headers.storage.count + exchange.intake.target.count > configuration.maxHeaderBytes {
       return reply(rejection(.headerFieldsTooLarge, exchange), to: exchange, handle)
     }
-    if exchange.intake.isChunked || headers.contains("Content-Length") {
+    let announced = headers.bytes("Content-Length")
+    // A number that libmicrohttpd can hold but `Int` cannot is too large.
+    let length = announced.map { Int(String(decoding: $0, as: UTF8.self)) ?? .max }
+    // The handler checks the token in any case; without one, only a small body is kept for that.
+    if exchange.intake.isChunked || length.map({ $0 > Self.maxUnprovenBody }) ?? false
+      || headers.contains("Expect")
+    {
       switch handler.look(atHead: exchange.takeRequest()) {
       case .refused(let refusal):
         // A client that waits for 100 (Continue) gets the reply at once; others read it after
@@ -135,10 +141,7 @@ extension Engine {
       case .passed(let sender): exchange.intake.sender = sender
       }
     }
-    guard let announced = headers.bytes("Content-Length"), !headers.contains("Transfer-Encoding")
-    else { return .YES }
-    // A number that libmicrohttpd can hold but `Int` cannot is too large.
-    let length = Int(String(decoding: announced, as: UTF8.self)) ?? Int.max
+    guard let length, !exchange.intake.isChunked else { return .YES }
     if length > configuration.maxBodyBytes {
       let waits = headers.contains("Expect")
       if waits || length - configuration.maxBodyBytes > configuration.maxDiscardedBytes {
@@ -151,6 +154,10 @@ extension Engine {
     }
     return .YES
   }
+
+  /// The maximum announced size in bytes of a body that is received before anything is known of its
+  /// sender.
+  private static let maxUnprovenBody = 4 * 1024
 
   func readHeaders(_ exchange: Exchange, _ handle: OpaquePointer) {
     exchange.intake.headSeen = true

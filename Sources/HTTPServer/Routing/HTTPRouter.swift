@@ -205,7 +205,8 @@ package protocol HTTPHandler: Sendable {
   func respond(to request: HTTPRequest) async -> HTTPResponse
 
   /// Checks the head of a request whose body has not arrived yet, so that nothing is stored of a
-  /// refused one. It is called on a thread that serves other connections, and must not block.
+  /// refused one. It is called on a thread that serves other connections, and must not block; not
+  /// for small bodies over HTTP/1.1.
   /// - Parameter head: The head without a body. A request that passes is checked again with its
   ///   body.
   func look(atHead head: HTTPRequest) -> HTTPHeadLook
