@@ -169,7 +169,7 @@ package final class APNsBroadcastGateway: BroadcastGateway {
       return .failure(Failure(verdict: PushVerdict(APNsReply.invalidProviderToken)))
     }
     let answers = await lease.connection.send(
-      call.wire(authority: route.authority, token: value?.text))
+      call.wire(to: route.endpoint, token: value?.text))
     let reply = answers.replies[0]
     let isGood = reply.failure == nil && (200...299).contains(reply.status)
     await route.connections.finished(lease, anyAccepted: isGood)
@@ -214,14 +214,15 @@ struct APNsChannelCall: Sendable {
   }
 
   /// - Parameter token: The provider token; `nil` for a connection with a client certificate.
-  func wire(authority: String, token: String?) -> HTTP2RequestBatch {
+  func wire(to endpoint: APNsEndpoint, token: String?) -> HTTP2RequestBatch {
     var wire = HTTP2RequestBatch(
-      method: method, authority: authority, replyHeaders: Self.headers, keepsSuccessBodies: true)
+      method: method, authority: endpoint.authority, replyHeaders: Self.headers,
+      keepsSuccessBodies: true)
     var all = fields
     all.append(HTTP2Field("apns-request-id", requestID, indexing: .never))
     if let channel { all.append(HTTP2Field("apns-channel-id", channel)) }
     if !body.isEmpty { all.append(HTTP2Field("content-type", "application/json")) }
-    if let token { all.append(HTTP2Field("authorization", "bearer " + token, indexing: .never)) }
+    if let token { all.append(endpoint.authorization(token)) }
     let set = wire.addFieldSet(all)
     let place = wire.write(path)
     let content = body.isEmpty ? HTTP2ByteRange.empty : wire.write { $0 += body }

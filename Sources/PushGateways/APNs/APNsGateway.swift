@@ -32,9 +32,9 @@ package final class APNsGateway: PushGateway {
     clock: HubClock
   ) {
     topic = credential.topic
-    self.own = APNsRoute(authority: credential.endpoint.authority, connections: own)
+    self.own = APNsRoute(endpoint: credential.endpoint, connections: own)
     self.other = credential.otherEndpoint.flatMap { endpoint in
-      other.map { APNsRoute(authority: endpoint.authority, connections: $0) }
+      other.map { APNsRoute(endpoint: endpoint, connections: $0) }
     }
     self.token = token
     self.clock = clock
@@ -189,7 +189,7 @@ package final class APNsGateway: PushGateway {
     _ indices: ArraySlice<Int>, of outbox: inout APNsOutbox, by way: Way,
     token value: ProviderToken.Value?
   ) async -> [(Int, PushVerdict)] {
-    let wire = outbox.requests(indices, authority: way.route.authority, token: value?.text)
+    let wire = outbox.requests(indices, to: way.route.endpoint, token: value?.text)
     let answers = await way.lease.connection.send(wire)
     var refused: [(Int, PushVerdict)] = []
     for (position, index) in indices.enumerated() {

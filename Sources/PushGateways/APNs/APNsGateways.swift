@@ -86,10 +86,10 @@ package final class APNsGateways: PlatformGateways {
     return APNsBroadcastGateway(
       bundleID: checked.topic,
       management: .init(
-        authority: management.authority,
+        endpoint: management,
         connections: try pool(management, "BroadcastEndpoint", access, managesChannels: true)),
       pushes: .init(
-        authority: checked.endpoint.authority,
+        endpoint: checked.endpoint,
         connections: try pool(checked.endpoint, "Endpoint", access)),
       token: access.token, clock: clock, random: supplies.random)
   }

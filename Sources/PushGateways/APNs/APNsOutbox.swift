@@ -65,13 +65,11 @@ struct APNsOutbox {
   /// Writes requests for the wire, in the order of `indices`.
   /// - Parameter token: The provider token; `nil` for a connection with a client certificate.
   func requests(
-    _ indices: ArraySlice<Int>, authority: String, token: String?
+    _ indices: ArraySlice<Int>, to endpoint: APNsEndpoint, token: String?
   ) -> HTTP2RequestBatch {
-    var wire = HTTP2RequestBatch(authority: authority, replyHeaders: ["retry-after"])
+    var wire = HTTP2RequestBatch(authority: endpoint.authority, replyHeaders: ["retry-after"])
     let idName = wire.addFieldName("apns-id")
-    let authorization = token.map {
-      HTTP2Field("authorization", "bearer " + $0, indexing: .never)
-    }
+    let authorization = token.map(endpoint.authorization)
     let fieldSets = headerSets.map {
       wire.addFieldSet($0.fields + (authorization.map { [$0] } ?? []))
     }

@@ -3,8 +3,7 @@ import HTTP2
 
 /// The destination of requests to APNs.
 struct APNsRoute: Sendable {
-  /// The `:authority` of requests.
-  let authority: String
+  let endpoint: APNsEndpoint
   let connections: HTTP2Pool
 }
 

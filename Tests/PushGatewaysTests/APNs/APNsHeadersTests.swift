@@ -118,6 +118,20 @@ struct APNsHeadersTests {
   }
 
   @Test(
+    "only Apple's table keeps a provider token",
+    arguments: [
+      ("api.push.apple.com", HTTP2Field.Indexing.allowed), ("API.Push.Apple.com", .allowed),
+      ("api.sandbox.push.apple.com", .allowed), ("api.push.apple.com.example.org", .never),
+      ("127.0.0.1", .never),
+    ])
+  func tokenIndexing(host: String, indexing: HTTP2Field.Indexing) throws {
+    let endpoint = try APNsEndpoint(host)
+    #expect(
+      endpoint.authorization("a.b.c")
+        == HTTP2Field("authorization", "bearer a.b.c", indexing: indexing))
+  }
+
+  @Test(
     "a header that could end another is refused",
     arguments: [
       ("apns-x", "a\r\nb: c"), ("apns-x", "\u{0}"), ("apns-x\r\n", "a"), ("apns-é", "a"),
