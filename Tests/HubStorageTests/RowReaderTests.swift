@@ -22,7 +22,7 @@ struct RowReaderTests {
     }
   }
 
-  @Test("nobody waits for a connection that is in use: the read goes to the reading threads")
+  @Test("nobody waits long for a connection in use: the read goes to the reading threads")
   func connectionsInUse() async throws {
     try await withTemporaryStore { store in
       let rows = store.engine.rows

@@ -2,11 +2,19 @@ import HubCore
 import SQLDatabase
 import Synchronization
 
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
 /// Connections for reads of a few rows that are found by their key, on the caller's thread.
 ///
-/// Such a read takes less time than passing it to another thread and back. Nothing is waited for: a
-/// connection that is in use, another process's lock, or the decoding of a large document, by which a
-/// caller could hold up the thread for others.
+/// Such a read takes less time than passing it to another thread and back. Nothing is waited for by
+/// which a caller could hold up the thread for others: another process's lock, the decoding of a large
+/// document, or, but for some microseconds, a connection that is in use.
 final class RowReaders: Sendable {
   /// Thrown by a read that would take long here: of a document of more than ``mostBytes``, or after
   /// another process has written, when the log of keys has to be read again.
@@ -33,24 +41,31 @@ final class RowReaders: Sendable {
     self.sessions = sessions
   }
 
+  /// The number of times that a connection in use is tried again: about as long as a read takes, and
+  /// less than passing the read to another thread costs.
+  private static let tries = 16
+
   /// Runs `body` in a transaction.
   ///
   /// - Returns: `nil` if it has to be done on another thread, or the readers are closed.
   func read<Value: Sendable>(_ body: @Sendable (ReadSession) throws -> Value) throws -> Value? {
-    for session in sessions {
-      let result = session.value.withLockIfAvailable { session -> Result<Value, any Error>? in
-        guard let session else { return nil }
-        return Result { try session.connection.reading { try body(session) } }
+    for _ in 1...Self.tries {
+      for session in sessions {
+        let result = session.value.withLockIfAvailable { session -> Result<Value?, any Error> in
+          guard let session else { return .success(nil) }
+          return Result { try session.connection.reading { try body(session) } }
+        }
+        switch result {
+        case .success(let value): return value
+        case .failure(is TakesLong): return nil
+        case .failure(let error as SQLError) where error.kind == .locked: return nil
+        case .failure(let error):
+          health.readFailed(error)
+          throw StoreError.orRefusal(error)
+        case nil: continue
+        }
       }
-      switch result {
-      case .success(let value): return value
-      case .failure(is TakesLong): return nil
-      case .failure(let error as SQLError) where error.kind == .locked: return nil
-      case .failure(let error):
-        health.readFailed(error)
-        throw StoreError.orRefusal(error)
-      case nil, .some(nil): continue
-      }
+      sched_yield()
     }
     return nil
   }
