@@ -8,8 +8,11 @@ extension String {
   /// The text as XML character data: `&`, `<`, `>` are escaped, a carriage return is kept as a
   /// reference, characters that XML 1.0 does not allow are replaced with U+FFFD.
   package var xmlEscaped: String {
-    guard utf8.contains(where: { $0 < 0x20 || $0 == 0xEF || "&<>".utf8.contains($0) })
-    else { return self }
+    let needsEscape = utf8.contains {
+      $0 < 0x20 || $0 == UInt8(ascii: "&") || $0 == UInt8(ascii: "<") || $0 == UInt8(ascii: ">")
+        || $0 == 0xEF
+    }
+    guard needsEscape else { return self }
     var out = ""
     out.reserveCapacity(utf8.count + 16)
     for scalar in unicodeScalars {

@@ -98,7 +98,7 @@ package struct HTTPHeaders: Sendable {
     value.withUnsafeBytes { add(name: name, value: $0) }
   }
 
-  mutating func reserve(fields count: Int, bytes: Int) {
+  package mutating func reserve(fields count: Int, bytes: Int) {
     fields.reserveCapacity(count)
     storage.reserveCapacity(bytes)
   }

@@ -28,10 +28,7 @@ struct Replies {
 
   /// A JSON document with its own content type, which the original does not have.
   func json(_ body: [UInt8], status: HTTPStatus = .ok) -> HTTPResponse {
-    var response = HTTPResponse(status, body: .bytes(body))
-    response.headers.add(WireName.contentType, WireName.json)
-    addCommon(to: &response)
-    return response
+    document(status, body, type: WireName.json)
   }
 
   /// An empty reply without a content type.
@@ -46,6 +43,7 @@ struct Replies {
     _ status: HTTPStatus, _ body: [UInt8], type: String = WireName.xml
   ) -> HTTPResponse {
     var response = HTTPResponse(status, body: .bytes(body))
+    response.headers.reserve(fields: 6, bytes: 256)
     response.headers.add(WireName.contentType, type)
     addCommon(to: &response)
     return response

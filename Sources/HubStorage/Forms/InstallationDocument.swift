@@ -23,7 +23,7 @@ enum InstallationDocument {
   static func encode(
     _ installation: Installation, number: (PushTemplate) throws -> Int64
   ) rethrows -> [UInt8] {
-    var writer = ByteWriter()
+    var writer = ByteWriter(capacity: 256)
     try encode(installation, as: version, to: &writer) { template, writer in
       writer.write(try number(template))
     }
@@ -41,7 +41,7 @@ enum InstallationDocument {
   static func fingerprint(
     of installation: Installation, registrations: [RegistrationDraft]
   ) -> Int64 {
-    var writer = ByteWriter()
+    var writer = ByteWriter(capacity: 1024)
     encode(installation, as: version, to: &writer) { $1.write($0) }
     for draft in registrations {
       writer.write(draft.platform.rawValue)
@@ -60,7 +60,7 @@ enum InstallationDocument {
       }
     }
     var hash = StableHash()
-    hash.combine(writer.bytes)
+    hash.combineWords(writer.bytes)
     return hash.value
   }
 

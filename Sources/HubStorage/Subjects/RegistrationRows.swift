@@ -264,10 +264,8 @@ extension PreparedRegistration {
   /// The tags of a registration that have rows of their own, and the one of its kind.
   static func tags(_ tags: [Tag], kind: AudienceQuery.Kind, hub: Hub.ID) -> [TagKey] {
     var keys: [TagKey] = [.everyone(kind, hub: hub)]
-    for tag in tags {
-      let folded = tag.folded
-      guard ImplicitTag(folded: folded) == nil else { continue }
-      let key = TagKey.plain(folded, hub: hub)
+    for tag in tags where !tag.isImplicit {
+      let key = TagKey.plain(tag.folded, hub: hub)
       if !keys.contains(key) { keys.append(key) }
     }
     return keys

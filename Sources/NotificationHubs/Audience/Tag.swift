@@ -122,6 +122,16 @@ extension Tag {
     return isIdentifier(text[bytes.index(after: brace)..<bytes.index(before: bytes.endIndex)])
   }
 
+  /// Whether ``installation(_:)`` gives a valid tag.
+  package static func isInstallationID(_ text: String) -> Bool {
+    isIdentifier(text) && text.utf16.count <= maximumLength - "$InstallationId:{}".utf8.count
+  }
+
+  /// Whether ``user(_:)`` gives a valid tag.
+  package static func isUserID(_ text: String) -> Bool {
+    isIdentifier(text) && text.utf16.count <= maximumLength - "$UserId:{}".utf8.count
+  }
+
   /// Whether the text can be part of an implicit tag, as installation and user ids must be.
   package static func isIdentifier(_ text: some StringProtocol) -> Bool {
     !text.isEmpty && hasTagCharactersOnly(text, or: "=")

@@ -30,10 +30,10 @@ extension Installation {
     var faults: [String] = []
     if installationID.isEmpty {
       faults.append("'InstallationId' is required.")
-    } else if !Tag.installation(installationID).isValid || !installationID.isPathSegment {
+    } else if !Tag.isInstallationID(installationID) || !installationID.isPathSegment {
       faults.append("'InstallationId' \(Self.identifierRule)")
     }
-    if let userID, !Tag.user(userID).isValid || !userID.isEmpty && !userID.isPathSegment {
+    if let userID, !Tag.isUserID(userID) || !userID.isPathSegment {
       faults.append("'UserId' \(Self.identifierRule)")
     }
     result.pushChannel = pushChannel.checked(for: platform, faults: &faults)
@@ -63,16 +63,17 @@ extension Installation {
   }
 
   private var holdsNull: Bool {
-    let channels: [String] =
+    func isIn(_ text: String) -> Bool { text.utf8.contains(0) }
+    let isInChannel =
       switch pushChannel {
-      case .handle(let text): [text]
-      case .subscription(let endpoint, let p256dh, let auth): [endpoint, p256dh, auth]
+      case .handle(let text): isIn(text)
+      case .subscription(let endpoint, let p256dh, let auth):
+        isIn(endpoint) || isIn(p256dh) || isIn(auth)
       }
-    let tiles = secondaryTiles.values
-    let texts =
-      channels + templates.keys + secondaryTiles.keys + tiles.map(\.pushChannel)
-      + tiles.flatMap(\.templates.keys)
-    return texts.contains { $0.utf8.contains(0) }
+    return isInChannel || templates.keys.contains(where: isIn)
+      || secondaryTiles.contains { id, tile in
+        isIn(id) || isIn(tile.pushChannel) || tile.templates.keys.contains(where: isIn)
+      }
   }
 
   /// The rule for installation and user ids, as the end of a sentence.

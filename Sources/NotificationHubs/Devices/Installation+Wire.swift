@@ -157,7 +157,7 @@ extension Installation {
       throw .body("'Platform' property is not specified or given value is not supported.")
     }
     let own = try members.text("installationId")
-    if let id, let own, own.lowercased() != id.lowercased() {
+    if let id, let own, own != id, own.lowercased() != id.lowercased() {
       throw .body("'InstallationId' differs from the id in the address.")
     }
     guard let id = id ?? own else { throw .installation(["'InstallationId' is required."]) }
@@ -233,18 +233,18 @@ extension SecondaryTile {
   }
 }
 
-/// The members of one object by case-folded name; `null` counts as absent.
+/// The members of one object by name, in any case of its letters; the last one counts, and `null`
+/// as absent.
 struct InstallationMembers {
-  private var byName: [String: JSONValue] = [:]
+  private let list: [JSONValue.Member]
 
-  init(_ list: [JSONValue.Member]) {
-    byName.reserveCapacity(list.count)
-    for member in list {
-      byName[member.name.lowercased()] = member.value == .null ? nil : member.value
-    }
+  init(_ list: [JSONValue.Member]) { self.list = list }
+
+  /// - Parameter name: In ASCII.
+  subscript(name: String) -> JSONValue? {
+    let found = list.last { $0.name.utf8.isEqualIgnoringCase(name.utf8) }
+    return found.flatMap { $0.value == .null ? nil : $0.value }
   }
-
-  subscript(name: String) -> JSONValue? { byName[name.lowercased()] }
 
   func text(_ name: String) throws(WireFormatError) -> String? {
     guard let value = self[name] else { return nil }
