@@ -87,7 +87,9 @@ package struct Dialect: Hashable, Sendable {
   /// The clause after a query whose rows the transaction will change, which locks them against
   /// others.
   package var lockingRows = ""
-  /// The same for rows that are not changed.
+  /// The same, passing over rows that another transaction has locked.
+  package var freeRows = ""
+  /// As ``lockingRows``, for rows that are not changed.
   package var sharingRows = ""
 
   package static let sqlite = Dialect(

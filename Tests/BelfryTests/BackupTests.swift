@@ -183,6 +183,35 @@ struct BackupTests {
     try check([head, first, first, rest], "twice")
   }
 
+  @Test("bring back texts that were cleared since, until maintenance clears them again")
+  func clearedTexts() async throws {
+    let data = try await makeHub()
+    let id = NotificationID(rawValue: "n-1")
+    func isCleared(in data: DataDirectory, clearing: Bool) async throws -> Bool? {
+      let store = try await data.openStore(masterKey: nil).store
+      while clearing, try await store.clearTexts(endedBefore: .distantFuture) {}
+      let hub = try #require(try await store.hub(named: "news")).id
+      let found = try await store.notification(id, hub: hub)?.hasClearedText
+      try await store.close()
+      return found
+    }
+    let store = try await data.openStore(masterKey: nil).store
+    let hub = try #require(try await store.hub(named: "news")).id
+    try await store.accept(
+      NotificationRecord(
+        id: id, hub: hub, request: NotificationRequest(format: .template, body: [123, 125]),
+        state: .enqueued, enqueuedAt: .now))
+    var end = Checkpoint(notification: id, hub: hub, at: .now)
+    end.state = .completed
+    try await store.checkpoint(end)
+    try await store.close()
+    try await back(up: data)
+    #expect(try await isCleared(in: data, clearing: true) == true)
+    let new = DataDirectory(path: try restore().restore(to: path("new")).directory)
+    #expect(try await isCleared(in: new, clearing: false) == false)
+    #expect(try await isCleared(in: new, clearing: true) == true)
+  }
+
   @Test("have their name before it is synced, and a name that cannot be synced is told")
   func syncedName() throws {
     let output = try OutputFile(path("out"))

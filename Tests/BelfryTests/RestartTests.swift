@@ -54,6 +54,58 @@ extension CommandLineSuite {
       #expect(try await second.end() == 0)
     }
 
+    @Test("a setting that keeps no texts clears those that were kept before the restart")
+    func textsOff() async throws {
+      let scratch = try Scratch()
+      let data = scratch.path + "/data"
+      let place = ["--data", data, "--hub", "news"]
+      func belfry(_ words: [String]) async throws -> String {
+        let run = try await BelfryProcess.run(words)
+        #expect(run.code == 0, "\(words): \(run.errors)")
+        return run.output
+      }
+      func list() async throws -> String {
+        try await belfry(["notification", "list", "--json"] + place)
+      }
+      func serving(
+        _ environment: [String: String] = [:], _ body: () async throws -> Void
+      ) async throws {
+        let server = try BelfryProcess(
+          ["serve", "--data", data, "--port", "0"], environment: environment)
+        _ = try await server.note { $0.contains("serves") }
+        try await body()
+        #expect(try await server.end() == 0)
+      }
+      _ = try await belfry(["hub", "create", "news", "--data", data])
+      try await serving {
+        let sent = try await BelfryProcess.run(
+          ["send", "--template", "title=Goal!", "--broadcast", "--wait"] + place)
+        #expect(
+          sent.output.contains("NoTargetFound") || sent.errors.contains("NoTargetFound"), "\(sent)")
+      }
+      #expect(try await list().contains(#""title":"Goal!""#))
+      let shown = try await belfry(["notification", "list", "--search", "goal"] + place)
+      #expect(shown.contains("“Goal!”"), "\(shown)")
+
+      try await serving(["BELFRY_KEEP_MESSAGE_TEXT": "off"]) {
+        // The first round of maintenance begins with the server.
+        let deadline = ContinuousClock.now + .seconds(60)
+        while try await !list().contains(#""textState":"off""#), .now < deadline {
+          try await Task.sleep(for: .milliseconds(50))
+        }
+      }
+      // Whatever the setting is now.
+      try await serving {
+        let found = try await list()
+        #expect(found.contains(#""textState":"off""#) && !found.contains("Goal"), "\(found)")
+        let search = try await BelfryProcess.run(
+          ["notification", "list", "--search", "goal"] + place)
+        #expect(search.output.contains("0 notifications"), "\(search)")
+        #expect(search.errors.contains("the text of 1 was not kept"), "\(search)")
+        #expect(try await belfry(["notification", "list"] + place).contains("Text not kept"))
+      }
+    }
+
     @Test(
       "a hub that is killed in a broadcast finishes it after the restart, and the counts add up")
     func killedInBroadcast() async throws {

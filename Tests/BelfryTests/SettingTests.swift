@@ -21,7 +21,7 @@ struct SettingTests {
     switch setting.kind {
     case .text, .list: "x"
     case .flag: "true"
-    case .choice(let words): words.last { $0 != setting.standard } ?? ""
+    case .choice(let words), .time(_, let words): words.last { $0 != setting.standard } ?? ""
     case .integer(let range): "\(range.upperBound)"
     }
   }
@@ -60,6 +60,7 @@ struct SettingTests {
         "BELFRY_KEEP_NOTIFICATIONS_DAYS": "2", "BELFRY_KEEP_ACTIVITY_DAYS": "0",
         "BELFRY_OPERATOR_IDLE_MINUTES": "2", "BELFRY_REQUEST_TIMEOUT": "7",
         "BELFRY_DEAD_HANDLE_PERCENT": "29", "BELFRY_PORTAL": "off", "BELFRY_PUBLIC_NAMES": "a, b",
+        "BELFRY_KEEP_MESSAGE_TEXT": "12h",
       ])
     var options = Self.usual
     for setting in Setting.all { setting.apply(&options, configuration.list(setting)) }
@@ -70,5 +71,33 @@ struct SettingTests {
     #expect(options.deadHandleShare == 0.29)
     #expect(!options.portal)
     #expect(options.publicNames == ["a", "b"])
+    #expect(options.retention.texts == .time(43_200))
+    #expect(options.retention.keptText == 43_200)
+  }
+
+  @Test("texts are kept no longer than their notification")
+  func texts() {
+    var retention = StoreMaintenance.Retention()
+    #expect(retention.keptText == 2_592_000)
+    retention.texts = .time(40 * 86_400)
+    #expect(retention.keptText == 2_592_000)
+    retention.texts = .time(60)
+    #expect(retention.keptText == 60)
+    retention.texts = .off
+    #expect(retention.keptText == 0)
+    (retention.texts, retention.notifications) = (.notification, nil)
+    #expect(retention.keptText == nil)
+  }
+
+  @Test(
+    "a time without a unit that it knows, or outside the range, is refused with what is allowed",
+    arguments: ["30 days", "", "on", "-1d", "59", "3651d", "99999999999999999999d"])
+  func times(text: String) throws {
+    let error = #expect(throws: ConfigurationError.self) {
+      try Configuration(file: nil, environment: ["BELFRY_KEEP_MESSAGE_TEXT": text])
+    }
+    #expect(
+      "\(try #require(error))".contains(
+        "must be notification or off or a time from 1m to 3650d, in s, m, h or d, not '\(text)'"))
   }
 }

@@ -229,7 +229,7 @@ struct ExtensionTests {
           let reply = await hub.send(.get, "/hub1/\(path)\(token)")
           #expect(reply.status == .ok && !reply.text.contains("payload"), "\(reply.text)")
           #expect(!reply.text.contains("AABB"))
-          found += try NotificationList.decode(Array(reply.text.utf8))
+          found += try NotificationList.decode(Array(reply.text.utf8)).notifications
           token = reply.headers["x-ms-continuationtoken"].map { "&continuationtoken=" + $0 } ?? ""
         } while !token.isEmpty
         return found

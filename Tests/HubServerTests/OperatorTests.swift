@@ -529,6 +529,7 @@ struct OperatorTests {
     let nobody = await world.send(.get, "/$portal/session")
     #expect(nobody.text.contains(#""ways":["key","password"]"#))
     #expect(nobody.text.contains(#""user":null"#))
+    #expect(nobody.text.contains(#""keptText":null"#))
     let bob = try await world.cookie(of: "bob")
     let there = await world.send(.get, "/$portal/session", cookie: bob)
     #expect(there.text.contains(#""user":"bob""#))

@@ -241,6 +241,12 @@ struct HubMoveTests {
     let late = record("n-late", hub: hub)
     try await store.accept(late)
     _ = try await store.abort(late.id, hub: hub, at: now)
+    // Of what has ended the payload is cleared, and stays so at the other end.
+    while try await store.clearTexts(endedBefore: .distantFuture) {}
+    let states = try await store.notifications(
+      NotificationFilter(), in: .newestFirst, hub: hub, after: nil, limit: 100
+    ).notifications.map(\.textState)
+    #expect(states.contains(.off) && states.contains { $0 != .off })
   }
 
   // MARK: What a store says of it

@@ -529,6 +529,7 @@ final class StatementScene {
     let later = Self.now.addingTimeInterval(100_000)
     let clearings: [(String, () async throws -> Bool)] = [
       ("clearOutcomes", { try await store.clearOutcomes(before: later, keeping: 0) }),
+      ("clearTexts", { try await store.clearTexts(endedBefore: later) }),
       ("clearNotifications", { try await store.clearNotifications(endedBefore: later) }),
       ("clearActivity", { try await store.clearActivity(before: later, keeping: 0) }),
       ("clearStatistics", { try await store.clearStatistics(asOf: later) }),

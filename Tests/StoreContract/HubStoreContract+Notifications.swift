@@ -250,6 +250,96 @@ extension HubStoreContract {
       try expectEqual(
         try await store.waitingRetries(NotificationID(rawValue: "waiting"), hub: hub), 1)
     },
+    Clause("payloads are cleared some time after the end, and of no notification that goes on") {
+      store in
+      let hub = try await makeHub(store)
+      let body = Array(#"{"title":"Goal!"}"#.utf8)
+      func accept(_ id: String, _ state: NotificationState = .enqueued) async throws {
+        var record = NotificationRecord(
+          id: NotificationID(rawValue: id), hub: hub,
+          request: NotificationRequest(format: .template, body: body, tags: "red"), state: state,
+          enqueuedAt: now)
+        if state == .scheduled { record.scheduledFor = now + 3_600 }
+        try await store.accept(record)
+      }
+      let ended = (0..<230).map { "ended-\($0)" }
+      for (number, id) in ended.enumerated() {
+        try await accept(id)
+        var end = checkpoint(hub, id)
+        end.at = now + TimeInterval(number)
+        end.state = .completed
+        try await store.checkpoint(end)
+      }
+      for (id, state) in [("open", NotificationState.enqueued), ("scheduled", .scheduled)] {
+        try await accept(id, state)
+      }
+      try await accept("aborted")
+      _ = try await store.abort(NotificationID(rawValue: "aborted"), hub: hub, at: now)
+      func cleared() async throws -> Set<String> {
+        var found: Set<String> = []
+        for id in ended + ["open", "scheduled", "aborted"] {
+          let one = try await store.notification(NotificationID(rawValue: id), hub: hub)
+          try expectEqual(one?.request.body, one?.hasClearedText == true ? [] : body, id)
+          try expectEqual(one?.request.tags, "red")
+          if one?.hasClearedText == true { found.insert(id) }
+        }
+        return found
+      }
+      try expectEqual(try await store.clearTexts(endedBefore: now), false)
+      try expectEqual(try await cleared(), [])
+      try expectEqual(try await store.clearTexts(endedBefore: now + 2), false)
+      try expectEqual(try await cleared(), ["ended-0", "ended-1"])
+      // A call does little.
+      try expectEqual(try await store.clearTexts(endedBefore: .distantFuture), true)
+      try expect(try await cleared().count < ended.count, "all in one transaction")
+      for _ in 0..<9 where try await !store.clearTexts(endedBefore: .distantFuture) { break }
+      try expectEqual(try await cleared(), Set(ended))
+      // A schedule that is cancelled has ended, and one that is released can be sent.
+      _ = try await store.cancelSchedule(NotificationID(rawValue: "scheduled"), hub: hub, at: now)
+      try expectEqual(try await store.clearTexts(endedBefore: .distantFuture), false)
+      try expect(try await cleared().contains("scheduled"), "a cancelled schedule has its payload")
+      try expectEqual(
+        try await store.unfinishedNotifications().map(\.request.body), [body, body], "goes on")
+    },
+    Clause("a search says how many it passed over whose text is not kept") { store in
+      let hub = try await makeHub(store)
+      for (number, id) in ["early", "goal-1", "open", "late"].enumerated() {
+        try await store.accept(
+          NotificationRecord(
+            id: NotificationID(rawValue: id), hub: hub,
+            request: NotificationRequest(
+              format: .template, body: Array(#"{"title":"Goal!"}"#.utf8), tags: "news"),
+            state: .enqueued, enqueuedAt: now + TimeInterval(number)))
+        guard ["early", "goal-1"].contains(id) else { continue }
+        var end = checkpoint(hub, id)
+        end.state = .completed
+        try await store.checkpoint(end)
+      }
+      while try await store.clearTexts(endedBefore: .distantFuture) {}
+      func found(_ filter: NotificationFilter) async throws -> [[String?]] {
+        let page = try await store.notifications(
+          filter, in: .newestFirst, hub: hub, after: nil, limit: 9)
+        return page.notifications.map { [$0.notificationID, $0.title, $0.textState?.rawValue] }
+          + [["\(page.unsearched)"]]
+      }
+      let (open, late) = (["open", "Goal!", "kept"], ["late", "Goal!", "kept"])
+      let gone = [["goal-1", nil, "off"], ["early", nil, "off"]]
+      try expectEqual(try await found(.init()), [late, open] + gone + [["0"]])
+      // By its id one is found.
+      try expectEqual(
+        try await found(.init(search: "goal")), [late, open, gone[0]] + [["1"]])
+      try expectEqual(try await found(.init(search: "news")), [late, open] + gone + [["0"]])
+      // Those that another part of the filter leaves out do not count.
+      try expectEqual(
+        try await found(.init(states: [.enqueued], search: "goal")), [late, open] + [["0"]])
+      var hidden = NotificationFilter(search: "goal")
+      hidden.hidesText = true
+      try expectEqual(try await found(hidden), [gone[0]] + [["3"]])
+      hidden.search = nil
+      try expectEqual(
+        try await found(hidden),
+        [["late", nil, "off"], ["open", nil, "off"]] + gone + [["0"]])
+    },
     Clause("a notification knows the last registration that was there before it") { store in
       let (hub, targets) = try await makeAudience(store, ["i-1"])
       try await store.put(SampleDevice("i-2"), hub: hub, at: now)

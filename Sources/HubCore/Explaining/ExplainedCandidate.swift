@@ -153,6 +153,11 @@ extension Explainer {
     _ template: PushTemplate?, _ variables: [String: String], _ platform: PushPlatform,
     into candidate: inout Explanation.Candidate
   ) -> [Fact] {
+    guard !record.hasClearedText else {
+      return [
+        Fact("payload", nil, "The text of the message is not kept, so its payload is unknown.")
+      ]
+    }
     let form = renderer.form(of: template)
     if case .broken(let reason) = form {
       return [Fact("rendering", false, "The template cannot be used: \(reason)")]

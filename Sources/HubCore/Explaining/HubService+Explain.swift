@@ -27,7 +27,7 @@ extension HubService {
           message: "Notification not found: this hub has never taken one of that id, or it has "
             + "been erased")
       }
-      var found = ExplainedFacts(record: record, now: clock.now())
+      var found = ExplainedFacts(record: record.shown(limits), now: clock.now())
       found.status = await dispatcher.status()
       found.platforms = Set(try await store.credentials(hub: hub.id).map(\.platform))
       try await read(device, hub: hub, into: &found)

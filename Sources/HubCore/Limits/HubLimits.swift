@@ -37,6 +37,10 @@ package struct HubLimits: Hashable, Sendable {
   package var idempotencyLifetime: TimeInterval = 86_400
   /// Whether devices of services that have been shut down are refused.
   package var refusesRetired = false
+  /// Time for which the text of a message is kept after its end, in seconds: `nil` forever; 0 not
+  /// at all, so that it is never shown, either.
+  package var keptText: TimeInterval?
+  var hidesText: Bool { keptText == 0 }
 
   /// The limits of the original (docs/protocol/rest.md, section 9).
   package static let strict = HubLimits(

@@ -18,7 +18,7 @@ package struct HubNotifications: HubSubject {
     guard let record else {
       throw HubFailure(status: 404, message: "Notification not found")
     }
-    return NotificationTelemetry(record, isExtended: isExtended)
+    return NotificationTelemetry(record.shown(limits), isExtended: isExtended)
   }
 
   /// The errors of a notification, device by device, as documents in the form of feedback
@@ -123,18 +123,32 @@ package struct HubNotifications: HubSubject {
     if let tag = filter.tag, !tag.isValid {
       throw HubFailure(status: 400, message: Tag.invalid(tag.rawValue).message)
     }
-    return try await answering {
+    var filter = filter
+    filter.hidesText = limits.hidesText
+    return try await answering { [filter] in
       var page = NotificationPage(next: after)
       for _ in 0..<HubService.stretches {
         let more = try await store.notifications(
           filter, in: order, hub: hub.id, after: page.next,
           limit: limit - page.notifications.count)
         page.notifications += more.notifications
+        page.unsearched += more.unsearched
         page.next = more.next
         guard page.next != nil, page.notifications.count < limit else { break }
       }
       return page
     }
+  }
+}
+
+extension NotificationRecord {
+  /// The record without its text where the operator lets nobody read that.
+  func shown(_ limits: HubLimits) -> NotificationRecord {
+    guard limits.hidesText else { return self }
+    var shown = self
+    shown.request.body = []
+    shown.hasClearedText = true
+    return shown
   }
 }
 
@@ -192,7 +206,8 @@ extension NotificationTelemetry {
       notificationID: record.id.rawValue, state: State(rawValue: record.state.rawValue),
       enqueueTime: record.enqueuedAt, startTime: record.startedAt, endTime: record.endedAt,
       dueTime: record.scheduledFor,
-      body: String(decoding: record.request.body, as: UTF8.self), tags: record.request.tags,
+      body: record.hasClearedText ? nil : String(decoding: record.request.body, as: UTF8.self),
+      tags: record.request.tags,
       targetPlatforms: formats.sorted(), outcomes: outcomes)
   }
 }

@@ -37,7 +37,7 @@ package struct OutcomeKey: Hashable, Sendable {
 package struct NotificationRecord: Sendable {
   package let id: NotificationID
   package let hub: Hub.ID
-  package let request: NotificationRequest
+  package var request: NotificationRequest
   package var state: NotificationState
   /// The time of acceptance.
   package var enqueuedAt: Date
@@ -61,6 +61,8 @@ package struct NotificationRecord: Sendable {
   package var keeping: OutcomeKeeping?
   /// Whether some of the stored outcomes have been deleted since.
   package var hasClearedOutcomes = false
+  /// Whether its payload has been cleared since, so that the body of ``request`` is empty.
+  package var hasClearedText = false
   /// The store's last registration when it was accepted: greater numbers did not exist yet.
   package var lastRegistration: RegistrationID?
 

@@ -8,7 +8,13 @@ extension NotificationSummary {
   /// Reads what the notification says from its payload. The words of a sealed message
   /// (docs/backend.md) are for its device alone, those beside them included. Of a template send
   /// only properties that are named as words are read: others may be anything.
-  package mutating func read(_ body: [UInt8]) {
+  ///
+  /// - Parameter body: `nil` if it is not kept, or not to be shown.
+  package mutating func read(_ body: [UInt8]?) {
+    guard let body else {
+      textState = .off
+      return
+    }
     let json = try? JSONValue.parse(body)
     if let json, json.isSealed {
       textState = .sealed

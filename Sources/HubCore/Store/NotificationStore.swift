@@ -72,6 +72,27 @@ package enum AbortVerdict: Hashable, Sendable {
   case finished(NotificationState)
 }
 
+/// The retention of what a notification says: of its stored payload, of which no other copy is kept.
+package enum TextRetention: Hashable, Sendable {
+  /// Until the notification has ended, and never shown.
+  case off
+  /// For some seconds after its end.
+  case time(TimeInterval)
+  /// As long as the notification.
+  case notification
+
+  /// The time before which a notification must have ended for its payload to be cleared; `nil`
+  /// clears none.
+  func limit(asOf now: Date) -> Date? {
+    switch self {
+    // Whatever the clock was at its end.
+    case .off: .distantFuture
+    case .time(let time): now.addingTimeInterval(-time)
+    case .notification: nil
+    }
+  }
+}
+
 /// A filter for a list of notifications; `nil` matches everything.
 package struct NotificationFilter: Hashable, Sendable {
   package var states: Set<NotificationState>?
@@ -80,6 +101,8 @@ package struct NotificationFilter: Hashable, Sendable {
   package var tag: Tag?
   /// A part of the title, the text, the tags or the id, in lower case.
   package var search: String?
+  /// Whether titles and texts are neither shown nor searched.
+  package var hidesText = false
   /// The earliest time: of acceptance or, in a list of schedules, the due time.
   package var from: Date?
   /// The time before which it must be.
@@ -97,16 +120,21 @@ package struct NotificationFilter: Hashable, Sendable {
     self.until = until
   }
 
-  /// Whether state, kind, tag and search match; times are left to the store's index.
+  /// Whether state, kind and tag match; times are left to the store's index.
   ///
-  /// - Parameter summary: With its words if the filter has a search.
   /// - Parameter expression: The tag expression of the notification.
-  package func matches(_ summary: NotificationSummary, _ expression: TagExpression?) -> Bool {
+  package func concerns(_ summary: NotificationSummary, _ expression: TagExpression?) -> Bool {
     if let states, !states.contains(where: { $0.rawValue == summary.state.rawValue }) {
       return false
     }
     if let kind, summary.kind != kind { return false }
     if let tag, expression?.names(tag) != true { return false }
+    return true
+  }
+
+  /// Whether the search matches.
+  /// - Parameter summary: With its words if the filter has a search.
+  package func finds(_ summary: NotificationSummary) -> Bool {
     guard let search else { return true }
     return [summary.title, summary.text, summary.tags, summary.notificationID].contains {
       $0?.lowercased().contains(search) == true
@@ -133,6 +161,8 @@ package struct NotificationPage: Sendable {
   /// The position of the next page; `nil` at the list's end. A page may be short, or even empty,
   /// without being the last: rare entries are searched for in slices.
   package var next: ListPosition?
+  /// Number of notifications that a search passed over without their text, which is not kept.
+  package var unsearched = 0
 
   package init(notifications: [NotificationSummary] = [], next: ListPosition? = nil) {
     self.notifications = notifications
@@ -172,6 +202,10 @@ package protocol NotificationStore: Sendable {
   /// little, in a transaction of its own.
   /// - Returns: `true` when there may be more.
   func clearNotifications(endedBefore limit: Date) async throws -> Bool
+  /// Clears the payloads of some notifications that had their final state before a time: nothing of
+  /// them is sent any more. A call does little, in a transaction of its own.
+  /// - Returns: `true` when there may be more.
+  func clearTexts(endedBefore limit: Date) async throws -> Bool
 }
 
 extension NotificationStore {

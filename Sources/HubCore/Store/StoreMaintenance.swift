@@ -10,9 +10,19 @@ package struct StoreMaintenance: Sendable {
     package var outcomes = OutcomeRetention()
     /// Time for which a notification is kept after its end, in seconds; `nil` keeps it forever.
     package var notifications: TimeInterval? = 30 * 86_400
+    package var texts = TextRetention.notification
     package var activity = ActivityRetention()
 
     package init() {}
+
+    /// See ``HubLimits/keptText``.
+    package var keptText: TimeInterval? {
+      switch texts {
+      case .off: 0
+      case .time(let time): min(time, notifications ?? time)
+      case .notification: notifications
+      }
+    }
   }
 
   private let store: any Cleared
@@ -61,6 +71,11 @@ package struct StoreMaintenance: Sendable {
         if let notifications = retention.notifications {
           let ended = now.addingTimeInterval(-notifications)
           while try await store.clearNotifications(endedBefore: ended) {
+            try await clock.sleep(Self.pause)
+          }
+        }
+        if let ended = retention.texts.limit(asOf: now) {
+          while try await store.clearTexts(endedBefore: ended) {
             try await clock.sleep(Self.pause)
           }
         }

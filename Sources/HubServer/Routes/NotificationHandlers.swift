@@ -138,7 +138,8 @@ struct NotificationHandlers: RouteHandlers {
     let page = try await service.notifications.list(
       hub: call.hub, try notifications(in: target), in: order,
       after: try target.listPosition(), limit: try target.pageSize())
-    var response = call.replies.json(NotificationList.json(page.notifications))
+    var response = call.replies.json(
+      NotificationList.json(page.notifications, unsearched: page.unsearched))
     if let next = page.next {
       response.headers.add(WireName.continuationToken, ContinuationToken.encode(next))
     }

@@ -86,9 +86,11 @@ package struct SignInPages: HTTPHandler {
     let confirmed: Bool?
     /// The method by which the operator can confirm their identity.
     let confirmation: String?
+    /// See ``HubLimits/keptText``.
+    let keptText: Int?
 
     enum CodingKeys: CodingKey {
-      case ways, oidcName, user, hubs, idle, confirmed, confirmation
+      case ways, oidcName, user, hubs, idle, confirmed, confirmation, keptText
     }
     func encode(to encoder: any Encoder) throws {
       var members = encoder.container(keyedBy: CodingKeys.self)
@@ -96,6 +98,7 @@ package struct SignInPages: HTTPHandler {
       // Encoded even if there is none: the page asks for it.
       try members.encode(user, forKey: .user)
       try members.encode(hubs, forKey: .hubs)
+      try members.encode(keptText, forKey: .keptText)
       try members.encodeIfPresent(oidcName, forKey: .oidcName)
       try members.encodeIfPresent(confirmation, forKey: .confirmation)
       try members.encodeIfPresent(idle, forKey: .idle)
@@ -124,7 +127,8 @@ package struct SignInPages: HTTPHandler {
         ways: (hasLocalUser ? ["local"] : []) + ["key"] + (await signIn?.ways() ?? []),
         oidcName: signIn?.provider?.configuration.name, user: one?.user.text, hubs: hubs,
         idle: one.flatMap { _ in signIn.map { Int($0.options.idle) } }, confirmed: one?.isConfirmed,
-        confirmation: one.map { $0.user.kind == .name ? "password" : "oidc" }))
+        confirmation: one.map { $0.user.kind == .name ? "password" : "oidc" },
+        keptText: service.limits.keptText.map { Int($0) }))
   }
 
   private struct Credentials: Decodable {

@@ -7,7 +7,8 @@ extension StoredTable {
 
   static let statistics = [statisticCount, statisticGauge]
 
-  /// `format` is a platform's number, 0 for template sends. `ended_at` is null while work remains.
+  /// `format` is a platform's number, 0 for template sends. `ended_at` is null while work remains;
+  /// `body` is null once it has been cleared.
   /// `last_registration` is the last number given out when it was accepted; `aborted_at` is when its
   /// sender aborted it.
   ///
@@ -24,7 +25,7 @@ extension StoredTable {
   static let notification = StoredTable(
     "notification", key: .number,
     """
-    hub BIGINT NOT NULL, public_id TEXT NOT NULL, format SMALLINT NOT NULL, body BYTEA NOT NULL,
+    hub BIGINT NOT NULL, public_id TEXT NOT NULL, format SMALLINT NOT NULL, body BYTEA,
     tags TEXT, expression BYTEA, headers BYTEA NOT NULL, expiry BIGINT, state TEXT NOT NULL,
     enqueued_at BIGINT NOT NULL, started_at BIGINT, ended_at BIGINT,
     is_direct SMALLINT NOT NULL DEFAULT 0, due_at BIGINT, last_registration BIGINT,
@@ -47,6 +48,7 @@ extension StoredTable {
       "notification_unfinished (id) WHERE ended_at IS NULL AND state <> 'Scheduled'",
       "notification_schedule (due_at) WHERE state = 'Scheduled'",
       "notification_ended (ended_at) WHERE ended_at IS NOT NULL",
+      "notification_text (ended_at) WHERE ended_at IS NOT NULL AND body IS NOT NULL",
       "notification_list (hub, enqueued_at, id)",
       "notification_list_unfinished (hub, enqueued_at, id) WHERE ended_at IS NULL",
       "notification_list_scheduled (hub, due_at, id) WHERE state = 'Scheduled'",

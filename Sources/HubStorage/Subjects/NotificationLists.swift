@@ -63,18 +63,25 @@ extension SubjectReading {
         return try reader.expression()
       }
       var summary = summary(row, expression)
+      guard filter.concerns(summary, expression) else { continue }
       if isSearch {
-        let body = row.bytes(11)
-        bytesRead += body.count
+        let body = filter.hidesText ? nil : row.optionalBytes(11)
+        bytesRead += body?.count ?? 0
         summary.read(body)
       }
-      guard filter.matches(summary, expression) else { continue }
+      guard filter.finds(summary) else {
+        if summary.textState == .off { page.unsearched += 1 }
+        continue
+      }
       page.notifications.append(summary)
       numbers.append(number)
     }
     for (index, number) in numbers.enumerated() {
       page.notifications[index].outcomes = try NotificationTable(sql).outcomes(of: number)
-      if !isSearch { page.notifications[index].read(try NotificationTable(sql).body(of: number)) }
+      if !isSearch {
+        let body = filter.hidesText ? nil : try NotificationTable(sql).body(of: number)
+        page.notifications[index].read(body)
+      }
     }
     return page
   }
@@ -103,7 +110,7 @@ extension NotificationFilter {
   func listing(in order: NotificationOrder) -> String {
     let columns = """
       SELECT id, public_id, format, tags, expression, state, enqueued_at, started_at, ended_at,
-        is_direct, due_at\(search == nil ? "" : ", body") FROM notification WHERE hub = ?1
+        is_direct, due_at\(search == nil || hidesText ? "" : ", body") FROM notification WHERE hub = ?1
       """
     // The conditions on state and end match those of the indexes letter for letter.
     switch order {
@@ -124,10 +131,10 @@ extension NotificationFilter {
 }
 
 extension NotificationTable {
-  fileprivate func body(of notification: Int64) throws -> [UInt8] {
+  fileprivate func body(of notification: Int64) throws -> [UInt8]? {
     let row = try connection.statement(
       "SELECT body FROM notification WHERE id = ?1", notification)
-    return try row.step() ? row.bytes(0) : []
+    return try row.step() ? row.optionalBytes(0) : nil
   }
 
   /// Number of targets of a notification by outcome, named as in telemetry.

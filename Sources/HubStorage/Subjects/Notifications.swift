@@ -59,6 +59,25 @@ extension SubjectStore {
   }
 }
 
+extension SubjectStore {
+  package func clearTexts(endedBefore limit: Date) async throws -> Bool {
+    let ended = "notification WHERE ended_at < ?1 AND body IS NOT NULL"
+    let hasWork = try await reading(#function) { session in
+      try session.sql.statement("SELECT 1 FROM \(ended) LIMIT 1", limit.milliseconds).step()
+    }
+    guard hasWork else { return false }
+    return try await writing(#function) { session in
+      // Nodes clear in the same order, each what no other is clearing.
+      let count = try session.sql.change(
+        """
+        UPDATE notification SET body = NULL WHERE id IN (SELECT id FROM \(ended)
+          ORDER BY ended_at LIMIT \(clearingLimit) \(session.sql.dialect.freeRows))
+        """, limit.milliseconds)
+      return count == clearingLimit
+    }
+  }
+}
+
 /// Notifications that are accepted.
 struct NotificationWriter: WritingSubject {
   let session: WriteSession
@@ -267,6 +286,7 @@ struct NotificationTable {
       isAudienceRead: row.integer(14) != 0, counts: try counts(of: row.integer(0), part: part))
     record.keeping = row.optionalInteger(17).flatMap(OutcomeKeeping.init(code:))
     record.hasClearedOutcomes = row.integer(18) != 0
+    record.hasClearedText = row.isNull(4)
     record.lastRegistration = row.optionalInteger(19)
     record.abortedAt = row.optionalInteger(20).map(Date.init(milliseconds:))
     return record
@@ -307,7 +327,7 @@ struct NotificationTable {
 
 /// Maximum number of rows about devices that a slice deletes: about ten milliseconds of work.
 let deletionBudget = 2_000
-/// Maximum number of notifications that a call deletes.
+/// Maximum number of notifications that a call deletes, or clears.
 private let clearingLimit = 100
 
 /// Deletes notifications with all their rows, a slice at a time.

@@ -23,13 +23,20 @@ extension NotificationHubClient {
     notifications(.listScheduled, query)
   }
 
-  private func notifications(
-    _ operation: HubOperation, _ query: NotificationQuery
+  /// - Parameter passing: Receives the number of notifications that the search of a page could not
+  ///   look at, because their text is not kept.
+  package func notifications(
+    _ operation: HubOperation, _ query: NotificationQuery,
+    passing: @escaping @Sendable (Int) -> Void = { _ in }
   ) -> PagedList<NotificationSummary> {
     PagedList(items: query.items) { items in
       let reply = try await perform(operation, query: items)
       return try (
-        reply.read { (body) throws(WireFormatError) in try NotificationList.decode(body) },
+        reply.read { (body) throws(WireFormatError) in
+          let list = try NotificationList.decode(body)
+          passing(list.unsearched)
+          return list.notifications
+        },
         reply.header(WireName.continuationToken)
       )
     }

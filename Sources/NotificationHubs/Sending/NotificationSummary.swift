@@ -63,6 +63,8 @@ public struct NotificationSummary: Hashable, Sendable {
     public init(rawValue: String) { self.rawValue = rawValue }
     /// The notification has words, and they are shown.
     public static let kept = TextState(rawValue: "kept")
+    /// The server does not keep the words, or no longer does.
+    public static let off = TextState(rawValue: "off")
     /// The words are for their device alone.
     public static let sealed = TextState(rawValue: "sealed")
     /// The notification has no words: it is for the app.
@@ -158,23 +160,30 @@ package enum NotificationList {
   }
 
   /// `{"notifications":[…]}`
-  /// - Parameter hasMore: The value of the member `hasMore`, which says that the list is truncated;
-  ///   `nil` leaves it out.
-  package static func json(_ page: [NotificationSummary], hasMore: Bool? = nil) -> [UInt8] {
+  /// - Parameters:
+  ///   - hasMore: The value of the member `hasMore`, which says that the list is truncated; `nil`
+  ///     leaves it out.
+  ///   - unsearched: Number of notifications that a search passed over without their text; 0 leaves
+  ///     it out.
+  package static func json(
+    _ page: [NotificationSummary], hasMore: Bool? = nil, unsearched: Int = 0
+  ) -> [UInt8] {
     JSONWriter.object(capacity: 256 * page.count) { writer in
       writer.objects("notifications", page) { $1.write(to: &$0) }
       writer.member("hasMore", hasMore)
+      if unsearched > 0 { writer.member("unsearched", unsearched) }
     }
   }
 
   /// Decodes the reply.
   package static func decode(
     _ json: some Collection<UInt8>
-  ) throws(WireFormatError) -> [NotificationSummary] {
-    guard let items = try JSONValue.parse(json).array("notifications") else {
+  ) throws(WireFormatError) -> (notifications: [NotificationSummary], unsearched: Int) {
+    let reply = try JSONValue.parse(json)
+    guard let items = reply.array("notifications") else {
       throw WireFormatError("The reply is no list of notifications.")
     }
-    return items.compactMap(NotificationSummary.init)
+    return (items.compactMap(NotificationSummary.init), reply.count("unsearched") ?? 0)
   }
 }
 

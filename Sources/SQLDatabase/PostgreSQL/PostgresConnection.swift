@@ -381,5 +381,5 @@ extension Dialect {
     // A database may have another default level; rows read behind a lock must be the current ones.
     beginWriting: "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE",
     beginReading: "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY",
-    lockingRows: "FOR UPDATE", sharingRows: "FOR SHARE")
+    lockingRows: "FOR UPDATE", freeRows: "FOR UPDATE SKIP LOCKED", sharingRows: "FOR SHARE")
 }

@@ -64,21 +64,28 @@ extension Reader where Value == Int {
     return unit.map { "\(seconds / $0.seconds)\($0.letter)" } ?? "\(seconds)s"
   }
 
-  /// A duration in seconds: `90`, or a number with a unit, such as `90d`.
+  /// The seconds of `90`, or of a number with a unit, such as `90d`; `nil` if they are outside the
+  /// range.
+  static func seconds(_ text: String, _ range: ClosedRange<Int>) -> Int? {
+    let unit = units.first { $0.letter == text.last }
+    let number = Int(unit == nil ? text[...] : text.dropLast())
+    guard let (seconds, isTooMuch) = number?.multipliedReportingOverflow(by: unit?.seconds ?? 1),
+      !isTooMuch, range.contains(seconds)
+    else { return nil }
+    return seconds
+  }
+
+  /// What ``seconds(_:_:)`` takes, for messages.
+  static func times(_ range: ClosedRange<Int>) -> String {
+    let most = range.upperBound >= 86_400 ? range.upperBound / 86_400 * 86_400 : range.upperBound
+    return "a time from \(time(range.lowerBound)) to \(time(most)), in s, m, h or d"
+  }
+
+  /// A duration in seconds; see ``seconds(_:_:)``.
   static func time(_ range: ClosedRange<Int>) -> Reader {
     Reader(show: time) { text, name throws(UsageError) in
-      let unit = units.first { $0.letter == text.last }
-      let number = Int(unit == nil ? text[...] : text.dropLast())
-      guard let (seconds, isTooMuch) = number?.multipliedReportingOverflow(by: unit?.seconds ?? 1),
-        !isTooMuch, range.contains(seconds)
-      else {
-        let most =
-          range.upperBound >= 86_400 ? range.upperBound / 86_400 * 86_400 : range.upperBound
-        throw UsageError(
-          "\(name) must be a time from \(time(range.lowerBound)) to \(time(most)), in s, m, h "
-            + "or d, not '\(text)'")
-      }
-      return seconds
+      if let seconds = seconds(text, range) { return seconds }
+      throw UsageError("\(name) must be \(times(range)), not '\(text)'")
     }
   }
 }

@@ -1,5 +1,6 @@
 import Foundation
 import NotificationHubs
+import Synchronization
 import Wire
 
 /// The common part of `notification list` and `schedule list`.
@@ -15,21 +16,29 @@ private struct NotificationListing: ParameterGroup {
   @Option("--limit", "N", "at most so many", .integer(1...1_000_000)) var limit = 100
 
   func result(
-    in context: CommandContext,
-    _ list: (NotificationHubClient, NotificationQuery) -> PagedList<NotificationSummary>
+    of operation: HubOperation, in context: CommandContext,
+    states: [NotificationTelemetry.State] = [], kind: NotificationSummary.Kind? = nil
   ) async throws -> CommandResult {
     let query = NotificationQuery(
-      tag: tag, search: search, from: from, until: until, pageSize: min(100, limit + 1))
+      states: states, kind: kind, tag: tag, search: search, from: from, until: until,
+      pageSize: min(100, limit + 1))
     return try await client.withHub(in: context) { access in
-      let found = try await list(access.client, query).first(limit + 1)
+      let passed = Atomic(0)
+      let found = try await access.client.notifications(operation, query) {
+        passed.add($0, ordering: .relaxed)
+      }.first(limit + 1)
+      let unsearched = passed.load(ordering: .relaxed)
       let shown = Array(found.prefix(limit))
       let hasMore = found.count > limit
       return CommandResult(
-        written: NotificationList.json(shown, hasMore: hasMore),
+        written: NotificationList.json(shown, hasMore: hasMore, unsearched: unsearched),
         shown.map(Self.line) + [
           shown.count.counted("notification")
             + " in hub \(access.hub)" + (hasMore ? "; there are more: raise --limit" : "")
-        ])
+        ],
+        notes: unsearched == 0
+          ? []
+          : ["the text of \(unsearched) was not kept, so the search could not find them"])
     }
   }
 
@@ -44,6 +53,14 @@ private struct NotificationListing: ParameterGroup {
     parts.append(one.tags.map { "to \($0)" } ?? (one.kind == .direct ? "to handles" : "to all"))
     let outcomes = one.outcomes.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
     if !outcomes.isEmpty { parts.append("(" + outcomes.joined(separator: ", ") + ")") }
+    switch one.textState {
+    case .off?: parts.append("Text not kept")
+    case .sealed?: parts.append("Sealed message")
+    case .silent?: parts.append("Silent push")
+    default:
+      let words = [one.title, one.text].compactMap(\.self).joined(separator: ": ")
+      if !words.isEmpty { parts.append("“\(words.harmless.cut(to: 80))”") }
+    }
     return parts.joined(separator: "  ")
   }
 }
@@ -83,12 +100,8 @@ struct NotificationListCommand: ResultCommand {
   var kind: NotificationSummary.Kind?
 
   func result(in context: CommandContext) async throws -> CommandResult {
-    try await listing.result(in: context) { client, query in
-      var query = query
-      query.states = states ?? []
-      query.kind = kind
-      return client.notifications(query)
-    }
+    try await listing.result(
+      of: .listNotifications, in: context, states: states ?? [], kind: kind)
   }
 }
 
@@ -101,7 +114,7 @@ struct ScheduleListCommand: ResultCommand {
   private let listing = NotificationListing()
 
   func result(in context: CommandContext) async throws -> CommandResult {
-    try await listing.result(in: context) { $0.scheduledNotifications($1) }
+    try await listing.result(of: .listScheduled, in: context)
   }
 }
 

@@ -109,7 +109,8 @@ struct Configuration: Sendable {
       let origin = Origin.file(file, line: member.line)
       switch (member.node.value, setting.kind) {
       case (.null, _): break
-      case (.text(let text), .text), (.text(let text), .choice), (.number(let text), .integer):
+      case (.text(let text), .text), (.text(let text), .choice), (.text(let text), .time),
+        (.number(let text), .integer):
         try set(setting, text, origin: origin)
       case (.flag(let isSet), .flag): try set(setting, "\(isSet)", origin: origin)
       case (.list, .list):
@@ -177,6 +178,11 @@ struct Configuration: Sendable {
         throw ConfigurationError(
           "\(origin.description): '\(setting.key)' must be \(setting.wants), not '\(text)'")
       }
+    case .time(let range, let words):
+      guard words.contains(text) || Reader<Int>.seconds(text, range) != nil else {
+        throw ConfigurationError(
+          "\(origin.description): '\(setting.key)' must be \(setting.wants), not '\(text)'")
+      }
     case .integer(let range):
       guard let number = Int(text), range.contains(number) else {
         throw ConfigurationError(
@@ -224,6 +230,8 @@ extension Setting {
     case .list: "a list of texts"
     case .flag: "true or false"
     case .choice(let words): words.joined(separator: " or ")
+    case .time(let range, let words):
+      (words + [Reader<Int>.times(range)]).joined(separator: " or ")
     case .integer(let range): "a whole number from \(range.lowerBound) to \(range.upperBound)"
     }
   }

@@ -46,7 +46,7 @@ enum ExampleConfiguration {
     case (_, .list): "[]"
     case (nil, _): "null"
     case (let standard?, .integer), (let standard?, .flag): standard
-    case (let standard?, .text), (let standard?, .choice): "\"\(standard)\""
+    case (let standard?, .text), (let standard?, .choice), (let standard?, .time): "\"\(standard)\""
     }
   }
 }

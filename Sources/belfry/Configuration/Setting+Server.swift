@@ -189,6 +189,13 @@ extension Setting {
       + "forever",
     example: "days that a notification is kept after its end, with its counts; 0: forever")
 
+  static let keepMessageText = Setting(
+    "keepMessageText", \.retention.texts, .texts, placeholder: "TIME",
+    help: "how long the text of a message, and with it the payload, is kept after the "
+      + "notification's end: a time such as 30d or 12h, notification for as long as the "
+      + "notification itself, or off, which also shows it to nobody before",
+    example: "a message's text after its end: \"30d\", \"off\", or as long as the notification")
+
   static let keepActivityDays = Setting(
     "keepActivityDays", \.retention.activity.lifetime, .days(upTo: 3650), placeholder: "DAYS",
     help:
@@ -286,8 +293,9 @@ extension Setting {
     migrateGCM,
     strictRetired, jobHosts, jobDirectory, portal, compatibility, bodyLimit, connectionLimit,
     connectionsPerAddress, trustedProxies, requestTimeout, shutdownTimeout, keepOutcomes,
-    keepOutcomesDays, keepOutcomesLimit, keepNotificationsDays, keepActivityDays,
-    keepActivityLimit, operators, operatorIdleMinutes, oidcIssuer, oidcClient, oidcSecretFile,
+    keepOutcomesDays, keepOutcomesLimit, keepNotificationsDays, keepMessageText,
+    keepActivityDays, keepActivityLimit, operators, operatorIdleMinutes, oidcIssuer, oidcClient,
+    oidcSecretFile,
     oidcName, tagsPerInstallation, tagsPerHub, templatesPerHub,
     deadHandlePercent, logFormat, logLevel,
     metricsPort, metricsAddress, metricsToken,

@@ -9,6 +9,8 @@ struct Setting: Sendable {
     case list
     /// One of these words.
     case choice([String])
+    /// A time in seconds, or with a unit as `30d`; or one of these words.
+    case time(ClosedRange<Int>, or: [String])
     /// `true` or `false`; the flag without a value means `true`.
     case flag
   }

@@ -1,3 +1,6 @@
+import Foundation
+import HubCore
+
 /// The conversion between a value of the server's options and the texts of a setting.
 struct SettingForm<Value>: Sendable {
   let kind: Setting.Kind
@@ -81,5 +84,21 @@ extension SettingForm where Value == Double? {
     .one(
       .integer(0...most), { "\(Int(($0 ?? 0) / 86_400))" },
       { Double($0).map { $0 == 0 ? nil : $0 * 86_400 } })
+  }
+}
+
+extension SettingForm where Value == TextRetention {
+  /// A time, or a word.
+  static var texts: SettingForm {
+    let range = 60...3650 * 86_400
+    let words: [(word: String, value: TextRetention)] = [
+      ("notification", .notification), ("off", .off),
+    ]
+    return .one(
+      .time(range, or: words.map(\.word)), { value in words.first { $0.value == value }?.word },
+      { text in
+        words.first { $0.word == text }?.value
+          ?? Reader<Int>.seconds(text, range).map { .time(TimeInterval($0)) }
+      })
   }
 }

@@ -217,6 +217,7 @@ final class HubRuntime: Sendable {
       limits.deadHandleShare = options.deadHandleShare
       var hubLimits = options.compatibility.limits
       hubLimits.refusesRetired = options.refusesRetired
+      hubLimits.keptText = options.retention.keptText
       if let limit = options.tagsPerInstallation { hubLimits.tagsPerInstallation = limit }
       let signIn =
         listening ? try options.operatorSignIn(store, AttemptLimiter(in: opened.shared)) : nil

@@ -36,7 +36,7 @@ struct TestHub {
   init(
     hubs: [String] = ["hub1"], configuration: HubAPIConfiguration = HubAPIConfiguration(),
     store: (any HubStore)? = nil, on engine: TestedEngine = .file, now: Date = TestHub.now,
-    gateways: (any GatewayDirectory)? = nil
+    gateways: (any GatewayDirectory)? = nil, limits: HubLimits = .extended
   ) async throws {
     self.clock = ManualClock(now: now)
     let clock = self.clock.hubClock
@@ -46,8 +46,7 @@ struct TestHub {
     service = HubService(
       store: store, directory: HubDirectory(store: store, clock: clock),
       dispatcher: Dispatcher(store: store, gateways: NoGateways(), clock: clock, random: .system),
-      clock: clock, random: .system,
-      gateways: gateways)
+      clock: clock, random: .system, limits: limits, gateways: gateways)
     api = HubAPI(service: service, configuration: configuration)
     for hub in hubs {
       _ = try await store.createHub(

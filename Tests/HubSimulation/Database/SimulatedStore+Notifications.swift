@@ -40,11 +40,17 @@ extension SimulatedStore {
         .filter { $0.0.time >= from ?? .min && $0.0.time < until ?? .max }
         .filter { place, _ in after.map { isBefore($0, place) } ?? true }
         .sorted { isBefore($0.0, $1.0) }
-      let (all, next) = listPage(of: rows, limit: limit) { row in
-        let summary = row.summary
-        return filter.matches(summary, row.record.request.expression) ? summary : nil
+      var unsearched = 0
+      let (all, next) = listPage(of: rows, limit: limit) { row -> NotificationSummary? in
+        let summary = row.summary(hidesText: filter.hidesText)
+        guard filter.concerns(summary, row.record.request.expression) else { return nil }
+        if filter.finds(summary) { return summary }
+        if summary.textState == .off { unsearched += 1 }
+        return nil
       }
-      return NotificationPage(notifications: all, next: next)
+      var page = NotificationPage(notifications: all, next: next)
+      page.unsearched = unsearched
+      return page
     }
   }
 
@@ -69,7 +75,7 @@ extension SimulatedStore {
     }
   }
 
-  /// The most notifications that one call deletes.
+  /// The most notifications that one call deletes, or clears.
   private static let clearingLimit = 100
 
   package func clearNotifications(endedBefore limit: Date) async throws -> Bool {
@@ -77,6 +83,21 @@ extension SimulatedStore {
       let due = state.notifications.filter { row in row.record.endedAt.map { $0 < limit } ?? false }
         .prefix(Self.clearingLimit)
       for row in due { state.delete(row) }
+      return due.count == Self.clearingLimit
+    }
+  }
+
+  package func clearTexts(endedBefore limit: Date) async throws -> Bool {
+    try await write { state in
+      let due = state.notifications.filter { row in
+        !row.record.hasClearedText && row.record.endedAt.map { $0 < limit } ?? false
+      }.prefix(Self.clearingLimit)
+      for row in due {
+        state.notifications.change(row.number) { row in
+          row.record.request.body = []
+          row.record.hasClearedText = true
+        }
+      }
       return due.count == Self.clearingLimit
     }
   }
@@ -130,7 +151,7 @@ extension NotificationRow {
     return .cancelled
   }
 
-  fileprivate var summary: NotificationSummary {
+  fileprivate func summary(hidesText: Bool) -> NotificationSummary {
     let (now, request) = (record(), record.request)
     var outcomes: [String: Int] = [:]
     for (key, count) in now.counts {
@@ -144,7 +165,7 @@ extension NotificationRow {
       format: request.format.word, tags: request.tags, enqueueTime: now.enqueuedAt,
       startTime: now.startedAt, endTime: now.endedAt, dueTime: now.scheduledFor,
       outcomes: outcomes)
-    summary.read(request.body)
+    summary.read(hidesText || now.hasClearedText ? nil : request.body)
     return summary
   }
 

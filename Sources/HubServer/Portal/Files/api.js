@@ -97,7 +97,7 @@ export async function signInWithKey({ policy, key, hub, keep = false, local = fa
 }
 
 /**
- * @typedef {{ways: string[], user: string | null, hubs: Record<string, string> | null, oidcName?: string, confirmed?: boolean, confirmation?: string}} Session
+ * @typedef {{ways: string[], user: string | null, hubs: Record<string, string> | null, oidcName?: string, confirmed?: boolean, confirmation?: string, keptText?: number | null}} Session
  * @returns {Promise<Session>}
  */
 export async function readSession() {
@@ -328,7 +328,8 @@ export async function xml(path, options = {}, isRepeat = false) {
  */
 export async function list(path, member, query, from, signal) {
   const reply = await request(path, { query: { ...query, continuationtoken: from }, signal });
-  return { items: (await reply.json())[member] ?? [], next: reply.headers.get('x-ms-continuationtoken') };
+  const { [member]: items = [], unsearched = 0 } = await reply.json();
+  return { items, unsearched, next: reply.headers.get('x-ms-continuationtoken') };
 }
 
 /**

@@ -1,6 +1,7 @@
 // @ts-check
 // The fields of a message: those that platforms have in common, and those that templates ask for.
 
+import { readSession } from './api.js';
 import { faults, fieldsOf } from './message.js';
 import { platformWord } from './platforms.js';
 import { symbol } from './preview.js';
@@ -32,11 +33,15 @@ export const fold = (title, hint, ...children) => el('details', { class: 'fold' 
  */
 export function messageForm(fields, changed) {
   const soundFile = input({ placeholder: 'bell.caf', 'aria-label': t('compose.soundFile') });
+  const keeping = el('span');
+  void readSession().then(({ keptText }) => {
+    if (keptText !== undefined) keeping.textContent = keptText === 0 ? t('compose.textOff') : keptText ? t('compose.textKept', { time: span(keptText) }) : t('compose.textStays');
+  });
   const options = (/** @type {[string, string][]} */ list, /** @type {FieldName} */ name) => select(list, fields[name], () => {});
   /** @type {Record<FieldName, ReturnType<typeof labelled<any>>>} */
   const all = {
     title: labelled(t('compose.title.label'), input({ class: 'title-box', spellcheck: 'true' }), { class: 'full' }),
-    text: labelled(t('compose.text'), el('textarea', { class: 'message', spellcheck: 'true' }), { class: 'full' }),
+    text: labelled(t('compose.text'), el('textarea', { class: 'message', spellcheck: 'true' }), { class: 'full', hint: keeping }),
     subtitle: labelled(t('compose.subtitle'), input({ spellcheck: 'true' })),
     link: labelled(t('compose.link'), input({ type: 'url', inputmode: 'url' }), { hint: t('compose.linkHint') }),
     image: labelled(t('compose.image'), input({ type: 'url', inputmode: 'url' }), { hint: t('compose.imageHint') }),

@@ -315,7 +315,7 @@ export function field(label, control, hint) {
  * @template {HTMLElement} C
  * @param {string} label
  * @param {C} control
- * @param {{hint?: string, class?: string}} [options]
+ * @param {{hint?: Child, class?: string}} [options]
  */
 export function labelled(label, control, options = {}) {
   const { hint, class: more = '' } = options;

@@ -40,6 +40,8 @@ export function show(page) {
       for (const item of items) if (!isOver(item.state) && item.state !== 'Scheduled') running.add(item.notificationId);
     };
     void keepUp(running, (item) => rows?.update(item), page.hub, signal);
+    let unsearched = 0;
+    const passed = el('p', { class: 'hint', role: 'status' });
     const isNarrow = [...Object.values(query), value('actor')].some((part) => part !== '');
     list.replaceChildren(pagedList({
       caption: t('notifications.title'), signal,
@@ -49,13 +51,15 @@ export function show(page) {
       load: async (from) => {
         const found = await api.list(api.at(page.hub, 'messages'), 'notifications', query, from, signal);
         const known = await actorsOf(page.hub, found.items, value('actor'), signal);
+        unsearched += found.unsearched;
+        passed.textContent = unsearched ? t('list.unsearched', { n: unsearched }) : '';
         for (const item of found.items) item.actor = known.get(item.notificationId);
         const items = value('actor') ? found.items.filter((item) => item.actor === value('actor')) : found.items;
         watch(items);
         return { ...found, items };
       },
       view: (items) => rows = notificationRows({ to: page.to, items, search }),
-    }));
+    }), passed);
   };
   /**
    * @param {string} name
