@@ -23,6 +23,7 @@ extension CommandLineSuite {
         return output.trimmingCharacters(in: .newlines)
       }
       let list = try await run(["installation", "list", "--user", "BOB", "--tag", "x"])
+      #expect(try await run(["installation", "list", "--search", "bO"]) == list)
       #expect(list.hasSuffix("2 installations in hub demo"), "\(list)")
       #expect(
         try await run(["installation", "list", "--limit", "2"]).contains("raise --limit"))

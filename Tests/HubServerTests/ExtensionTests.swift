@@ -48,6 +48,8 @@ struct ExtensionTests {
       for (query, count) in [
         ("user=BOB", 3), ("tag=X", 7), ("tag=y", 0), ("platform=fcmv1", 0), ("expired=false", 7),
         ("expired=true", 0), ("user=bob&tag=x&platform=apns", 3),
+        ("search=I7", 1), ("search=%20BO%20", 3), ("search=x", 7), ("search=0a1b", 0),
+        ("search=i&user=bob", 3),
       ] {
         let reply = await hub.send(.get, "/hub1/installations?\(query)")
         #expect(try InstallationList.decode(Array(reply.text.utf8)).count == count, "\(query)")
@@ -89,7 +91,8 @@ struct ExtensionTests {
       "audience?tags=%zz", "audience?tags=(a",
       "audience?tags=", "audience?tags", "audience?tags=%20+%09", "installations?tag=a%20b",
       "installations?tag=", "installations?tag=$Other:%7Ba%7D", "installations?user=a%20b",
-      "installations?user=", "tags/a%2Cb/registrations", "tags/$UserId/registrations",
+      "installations?user=", "installations?search=", "installations?search=%20",
+      "tags/a%2Cb/registrations", "tags/$UserId/registrations",
       "tags/a%20b/registrations", "messages?state=lost", "messages?state=",
       "messages?state=Completed,",
       "messages?kind=mass", "messages?q=", "messages?q=%20", "messages?tag=a%20b",

@@ -253,6 +253,26 @@ def test_a_device_that_is_not_there_and_a_wrong_id_are_told(portal):
     portal.check()
 
 
+def test_devices_are_searched_by_part_of_an_id_a_tag_or_a_user_and_found_by_handle(portal, hub, stack):
+    device = add_phones(hub, stack.emulator, tags=("gloves",), user="zoe.miller")[0]
+    name = f"virtual-{device}"
+    rows = "[...document.querySelectorAll('main tbody tr')].map((row) => row.innerText)"
+    portal.visit("hub/demo/devices")
+    for part in ("GLOV", "miller", device[-9:]):
+        portal.run("document.body.dispatchEvent(new KeyboardEvent('keydown', { key: '/', bubbles: true }))")
+        assert portal.run("document.activeElement.type") == "search"
+        portal.run(f"document.activeElement.value = {json.dumps(part)}; document.activeElement.dispatchEvent(new Event('input', {{ bubbles: true }}))")
+        portal.await_value(f"{rows}.length === 1 && {rows}[0].includes('zoe.miller')")
+        portal.await_value("/^1 of \\d+$/.test(document.querySelector('.paged [role=status]').innerText)")
+    portal.check()
+    portal.run("document.querySelector('main details').open = true")
+    portal.fill("Text", handle_of(hub, name))
+    portal.press("Find", within="document.querySelector('main details')")
+    portal.await_value(f"{rows}.some((row) => row.includes('zoe.miller'))")
+    assert handle_of(hub, name) not in portal.run("location.href")
+    portal.check()
+
+
 def test_a_user_is_erased_with_a_receipt(portal, hub, stack):
     add_phones(hub, stack.emulator, count=2, user="bea")
     portal.visit("hub/demo/users/bea")

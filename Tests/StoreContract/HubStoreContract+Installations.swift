@@ -55,6 +55,45 @@ extension HubStoreContract {
       try expect(found.hasMore, "the rest is not told")
       try expectEqual(found.installations.count + found.registrations.count, 18)
     },
+    Clause("installations are found by part of an id, a user or a tag, in any letter case") {
+      store in
+      let hub = try await makeHub(store)
+      let other = try await makeHub(store, "other")
+      let template = PushTemplate(body: "{}", tags: ["Evening"])
+      for device in [
+        SampleDevice("Phone-A7", user: "ann@example.com", tags: ["news", "city:Oslo"]),
+        SampleDevice("phone-b8", user: "Oslo", tags: ["sport"]),
+        SampleDevice("tab-c9", templates: ["main": template]), SampleDevice("x"),
+      ] { try await store.put(device, hub: hub, at: now) }
+      try await store.put(SampleDevice("phone-other", tags: ["oslo"]), hub: other, at: now)
+      var tiled = SampleDevice("tiled", platform: .wns).installation
+      tiled.secondaryTiles = ["t": SecondaryTile(pushChannel: "https://t", tags: ["Ölmarkt"])]
+      try await store.putInstallation(
+        tiled, registrations: SampleDevice.registrations(of: tiled), hub: hub, at: now)
+      for (search, wanted) in [
+        ("phone", ["Phone-A7", "phone-b8"]), ("oslo", ["Phone-A7", "phone-b8"]),
+        ("ANN@", ["Phone-A7"]), ("-c", ["tab-c9"]), ("evening", ["tab-c9"]), ("ölm", ["tiled"]),
+        // Neither handles nor templates are searched, nor what the hub derives.
+        ("handle", []), ("installationid", []), ("main", []), ("%", []), ("ews", ["Phone-A7"]),
+      ] {
+        for limit in [1, 100] {
+          var filter = InstallationFilter(asOf: now)
+          filter.search = search.lowercased()
+          var (found, after): ([String], InstallationPosition?) = ([], nil)
+          repeat {
+            let page = try await store.installations(filter, hub: hub, after: after, limit: limit)
+            found += page.installations.map(\.installationID)
+            after = page.next
+          } while after != nil
+          try expectEqual(found.sorted(), wanted.sorted(), search)
+          // Together with another part of the filter.
+          filter.platform = .wns
+          let page = try await store.installations(filter, hub: hub, after: nil, limit: 100)
+          try expectEqual(
+            page.installations.map(\.installationID), wanted.filter { $0 == "tiled" }, search)
+        }
+      }
+    },
     Clause("a subscription comes back in the form in which it came") { store in
       let hub = try await makeHub(store)
       for isText in [true, false, true] {

@@ -8,6 +8,8 @@ package struct InstallationFilter: Hashable, Sendable {
   /// Compared without regard to letter case, as in the implicit tag of a user.
   package var userID: String?
   package var platform: PushPlatform?
+  /// A part of the id, of the user's id or of a tag, in lower case.
+  package var search: String?
   /// Whether it is unreachable: its push channel is dead, or it has expired.
   package var isExpired: Bool?
   /// The time at which expiry is judged.
@@ -27,15 +29,30 @@ package struct InstallationFilter: Hashable, Sendable {
   package func matches(_ installation: Installation) -> Bool {
     if let platform, installation.platform != platform { return false }
     if let userID, installation.userID?.lowercased() != userID.lowercased() { return false }
+    if let search, !installation.has(search) { return false }
     if let isExpired {
       let isOver = installation.expirationTime.map { $0 <= asOf } ?? false
       guard isExpired == (isOver || installation.pushChannelExpired) else { return false }
     }
     guard let tag else { return true }
-    return installation.tags.contains(tag)
-      || installation.templates.values.contains { $0.tags.contains(tag) }
-      || installation.secondaryTiles.values.contains { tile in
-        tile.tags.contains(tag) || tile.templates.values.contains { $0.tags.contains(tag) }
+    return installation.hasTag { $0 == tag }
+  }
+}
+
+extension Installation {
+  /// Whether a text in lower case is a part of the id, of the user's id or of a tag.
+  fileprivate func has(_ text: String) -> Bool {
+    installationID.lowercased().contains(text) || userID?.lowercased().contains(text) == true
+      || hasTag { $0.rawValue.lowercased().contains(text) }
+  }
+
+  /// Whether a tag of its own, of a template or of a tile satisfies a condition.
+  fileprivate func hasTag(_ isWanted: (Tag) -> Bool) -> Bool {
+    tags.contains(where: isWanted)
+      || templates.values.contains { $0.tags.contains(where: isWanted) }
+      || secondaryTiles.values.contains { tile in
+        tile.tags.contains(where: isWanted)
+          || tile.templates.values.contains { $0.tags.contains(where: isWanted) }
       }
   }
 }

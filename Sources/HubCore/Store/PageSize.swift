@@ -15,7 +15,8 @@ package struct PageSize: Hashable, Sendable {
 }
 
 extension Installation {
-  fileprivate var size: Int {
+  /// The size of its contents, in bytes; see ``PageSize``.
+  package var size: Int {
     secondaryTiles.reduce(
       installationID.utf8.count + pushChannel.size + Self.size(tags) + Self.size(templates)
         + Self.size(pushVariables)

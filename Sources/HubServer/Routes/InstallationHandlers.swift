@@ -49,6 +49,7 @@ struct InstallationHandlers: RouteHandlers {
       filter.tag = Tag(rawValue: (item.value ?? "").trimmingBlanks)
     }
     filter.userID = target.queryItem(Parameter.user)?.value
+    filter.search = try target.search(Parameter.search)
     if let item = target.queryItem(Parameter.platform) {
       filter.platform = try .named(item.value)
     }

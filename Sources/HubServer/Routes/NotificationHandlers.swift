@@ -174,14 +174,7 @@ struct NotificationHandlers: RouteHandlers {
     if let item = target.queryItem(Parameter.tag) {
       filter.tag = Tag(rawValue: (item.value ?? "").trimmingBlanks)
     }
-    if let item = target.queryItem(Parameter.search) {
-      let text = (item.value ?? "").trimmingBlanks
-      guard !text.isEmpty, text.utf8.count <= 1024 else {
-        throw HubFailure(
-          status: 400, message: "The query parameter q is no text, or longer than 1024 bytes")
-      }
-      filter.search = text.lowercased()
-    }
+    filter.search = try target.search(Parameter.search)
     filter.from = try target.time(Parameter.from)
     filter.until = try target.time(Parameter.until)
     return filter

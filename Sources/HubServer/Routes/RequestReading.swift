@@ -13,6 +13,17 @@ extension HTTPRequest {
 }
 
 extension HTTPTarget {
+  /// The text that a list is searched for, in lower case; `nil` without the parameter.
+  func search(_ name: String) throws(HubFailure) -> String? {
+    guard let item = queryItem(name) else { return nil }
+    let text = (item.value ?? "").trimmingBlanks
+    guard !text.isEmpty, text.utf8.count <= 1024 else {
+      throw HubFailure(
+        status: 400, message: "The query parameter \(name) is no text, or longer than 1024 bytes")
+    }
+    return text.lowercased()
+  }
+
   /// Whether a flag such as `direct` is set: present with no value, an empty one or `true`
   /// (docs/protocol/rest.md, section 1.1).
   func isFlagSet(_ name: String) -> Bool {

@@ -338,7 +338,9 @@ struct PostgresInstallations: PostgresSubject {
     guard limit > 0, try hasHub(hub) else { return InstallationPage() }
     var cursor = after ?? 0
     var page = InstallationPage()
-    let stretch = shared.options.stretch
+    let usual = shared.options.stretch
+    let stretch = filter.search == nil ? usual : min(usual, SearchBudget.rows)
+    var budget = SearchBudget()
     // One more than needed tells whether there are more.
     let candidates: [Int64]
     if let user = filter.userID {
@@ -357,12 +359,13 @@ struct PostgresInstallations: PostgresSubject {
         """, hub, cursor, Int64(stretch + 1), Int64(slots.count))
     }
     for (seen, number) in candidates.enumerated() {
-      if page.isFull(limit) || seen == stretch {
+      if page.isFull(limit) || seen == stretch || budget.isSpent {
         page.next = cursor
         break
       }
       cursor = number
       guard let installation = try installation(number, hub: hub) else { continue }
+      if filter.search != nil { budget.take(bytes: installation.size) }
       if filter.matches(installation) { page.append(installation) }
     }
     return page

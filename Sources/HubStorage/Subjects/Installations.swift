@@ -304,9 +304,11 @@ struct InstallationReader: ReadingSubject {
     var cursor = after ?? 0
     var page = InstallationPage()
     // One more than needed tells whether there are more.
-    let candidates = try candidates(filter, hub: hub, after: cursor, limit: session.stretch + 1)
+    let stretch = filter.search == nil ? session.stretch : min(session.stretch, SearchBudget.rows)
+    var budget = SearchBudget()
+    let candidates = try candidates(filter, hub: hub, after: cursor, limit: stretch + 1)
     for (seen, position) in candidates.positions.enumerated() {
-      if page.isFull(limit) || seen == session.stretch {
+      if page.isFull(limit) || seen == stretch || budget.isSpent {
         page.next = cursor
         break
       }
@@ -320,6 +322,7 @@ struct InstallationReader: ReadingSubject {
       let installation = try InstallationDocument.decode(row.bytes(1), id: row.text(0)) {
         try templates.template($0)
       }
+      if filter.search != nil { budget.take(bytes: installation.size) }
       if filter.matches(installation) { page.append(installation) }
     }
     return page

@@ -14,11 +14,8 @@ extension SubjectStore {
   }
 }
 
-/// Maximum number of notifications read for one page; of a search, whose payloads are read, too, and
-/// of the bytes of those.
+/// Maximum number of notifications read for one page without their payloads.
 private let notificationStretch = 5_000
-private let searchStretch = 500
-private let searchBytes = 1 << 20
 
 extension SubjectReading {
   /// The next notifications of a list. Times limit the range of the index that is read; state, kind,
@@ -42,15 +39,15 @@ extension SubjectReading {
     }
     // One more than needed tells whether there are more.
     let isSearch = filter.search != nil
-    let stretch = isSearch ? searchStretch : notificationStretch
+    let stretch = isSearch ? SearchBudget.rows : notificationStretch
     try row.bind(hub, from, until, number, Int64(stretch + 1))
     var page = NotificationPage()
     var numbers: [Int64] = []
     var last: ListPosition?
     var seen = 0
-    var bytesRead = 0
+    var budget = SearchBudget()
     while try row.step() {
-      if page.notifications.count >= limit || seen == stretch || bytesRead >= searchBytes {
+      if page.notifications.count >= limit || seen == stretch || budget.isSpent {
         page.next = last
         break
       }
@@ -66,7 +63,7 @@ extension SubjectReading {
       guard filter.concerns(summary, expression) else { continue }
       if isSearch {
         let body = filter.hidesText ? nil : row.optionalBytes(11)
-        bytesRead += body?.count ?? 0
+        budget.take(bytes: body?.count ?? 0)
         summary.read(body)
       }
       guard filter.finds(summary) else {

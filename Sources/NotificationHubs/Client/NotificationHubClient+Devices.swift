@@ -118,6 +118,8 @@ public struct InstallationQuery: Hashable, Sendable {
   public var tag: Tag?
   /// The user id that installations must have.
   public var user: String?
+  /// A part of the id, of the user's id or of a tag, in any letter case.
+  public var search: String?
   /// The platform of the installations.
   public var platform: PushPlatform?
   /// Whether the push service has reported the channel dead.
@@ -127,9 +129,10 @@ public struct InstallationQuery: Hashable, Sendable {
 
   /// Creates a query; without arguments it matches every installation.
   public init(
-    tag: Tag? = nil, user: String? = nil, platform: PushPlatform? = nil, expired: Bool? = nil,
-    pageSize: Int? = nil
+    tag: Tag? = nil, user: String? = nil, search: String? = nil, platform: PushPlatform? = nil,
+    expired: Bool? = nil, pageSize: Int? = nil
   ) {
+    self.search = search
     self.tag = tag
     self.user = user
     self.platform = platform
@@ -141,6 +144,7 @@ public struct InstallationQuery: Hashable, Sendable {
     typealias Parameter = InstallationList.Parameter
     return .given([
       (Parameter.tag, tag?.rawValue), (Parameter.user, user),
+      (Parameter.search, search),
       (Parameter.platform, platform?.rawValue), (Parameter.expired, expired.map { "\($0)" }),
       (WireName.top, pageSize.map(String.init)),
     ])
@@ -269,6 +273,8 @@ package enum InstallationList {
   package enum Parameter {
     package static let tag = "tag"
     package static let user = "user"
+    /// A part of the id, of the user's id or of a tag.
+    package static let search = "search"
     /// The platform's name in an installation, such as `apns`.
     package static let platform = "platform"
     /// `true` for installations whose push channel is dead, `false` for the others.

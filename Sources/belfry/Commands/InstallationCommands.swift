@@ -146,6 +146,7 @@ struct InstallationListCommand: ResultCommand {
     "installation list", "list a hub's installations",
     examples: [
       "belfry installation list --hub news --limit 20",
+      "belfry installation list --search 7f0c",
       "belfry installation list --user ann --connection 'Endpoint=sb://…' --hub news",
     ])
 
@@ -153,6 +154,7 @@ struct InstallationListCommand: ResultCommand {
   @Option("--tag", "TAG", "only those with this tag, their own or a template's", .tag)
   var tag: Tag?
   @Option("--user", "ID", "only those of this user") var user: String?
+  @Option("--search", "TEXT", "only those with this in id, user or a tag") var search: String?
   @Option("--platform", "WORD", "only those of this platform: apns, fcmv1, wns …", .platform)
   var platform: PushPlatform?
   @Option(
@@ -166,7 +168,7 @@ struct InstallationListCommand: ResultCommand {
   var after: Int?
 
   func result(in context: CommandContext) async throws -> CommandResult {
-    var query = InstallationQuery(tag: tag, user: user)
+    var query = InstallationQuery(tag: tag, user: user, search: search)
     query.platform = platform
     query.expired = isExpired
     return try await client.withHub(in: context) { access in

@@ -524,14 +524,20 @@ export function table(caption, columns, items) {
  * A paged list. A page may be short, or empty, without being the last.
  * @template T
  * @param {{caption: string, columns?: Column<T>[], empty: Child, signal: AbortSignal, view?: (items: T[]) => Element & {add: (more: T[]) => void},
- *   load: (from: string | null) => Promise<{items: T[], next: string | null}>, enough?: number}} what
- *   `enough` is the number of rows fetched before the button for more; `view` is a table unless given
+ *   load: (from: string | null) => Promise<{items: T[], next: string | null}>, enough?: number, of?: Promise<string>}} what
+ *   `enough` is the number of rows fetched before the button for more; `view` is a table unless given; `of` says how
+ *   many there are without a search, and stands behind the number of those that are shown
  */
-export function pagedList({ caption, columns = [], empty, signal, load, enough = 25, view = (items) => table(caption, columns, items) }) {
+export function pagedList({ caption, columns = [], empty, signal, load, of, enough = 25, view = (items) => table(caption, columns, items) }) {
   const node = el('div', { class: 'paged', 'aria-busy': 'true' }, skeleton());
   /** @type {ReturnType<typeof view> | null} */
   let rows = null;
   let count = 0;
+  let all = '';
+  let isLast = true;
+  const say = () => {
+    said.textContent = all ? t('list.of', { n: count, all }) : count ? t(isLast ? 'view.shown' : 'view.shownSoFar', { n: count }) : '';
+  };
   const foot = el('div', { class: 'buttons' });
   const said = el('span', { class: 'hint', role: 'status' });
 
@@ -548,13 +554,16 @@ export function pagedList({ caption, columns = [], empty, signal, load, enough =
       else rows = view(page.items);
     } while (next && count < want && !signal.aborted);
     const shown = rows ?? (next ? el('span') : typeof empty === 'string' ? nothing(empty) : empty);
-    said.textContent = count ? t(next ? 'view.shownSoFar' : 'view.shown', { n: count }) : '';
+    isLast = next === null;
+    say();
     fill(foot, said, next && button(t('view.more'), () => more(next)));
     if (!node.contains(foot)) fill(node, shown, foot);
     else if (node.firstChild !== shown) node.firstChild?.replaceWith(/** @type {Node} */ (shown));
     node.removeAttribute('aria-busy');
   }
 
+  // Whoever wants no number sees the list all the same.
+  of?.then((given) => { all = given; say(); }, () => {});
   const begin = () => {
     fill(node, skeleton());
     more(null).catch((error) => {
@@ -586,6 +595,20 @@ export function later(signal, load, lines = 3) {
   };
   begin();
   return Object.assign(node, { reload: begin });
+}
+
+/**
+ * The key / leads to a search.
+ * @param {HTMLElement} box
+ * @param {AbortSignal} signal
+ */
+export function focusOnSlash(box, signal) {
+  document.addEventListener('keydown', (event) => {
+    const isTyping = event.target instanceof Element && event.target.closest('input, textarea, select, dialog');
+    if (event.key !== '/' || isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    box.focus();
+  }, { signal });
 }
 
 /**

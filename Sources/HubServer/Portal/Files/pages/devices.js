@@ -1,89 +1,87 @@
 // @ts-check
-// The devices of a hub: found by installation, user, tag, platform, or handle.
+// The devices of a hub: searched by part of an id, a tag or a user, or found by handle.
 
 import * as api from '../api.js';
+import { reached } from '../audience.js';
 import { installationColumns, registrationColumns, registrations } from '../devices.js';
 import { platformName, platforms } from '../platforms.js';
-import { t } from '../text.js';
-import { choice, el, field, fill, form, heading, input, nothing, pagedList, section, select, submitButton, table } from '../view.js';
+import { number, t } from '../text.js';
+import { calmly, choice, el, field, fill, focusOnSlash, form, heading, input, nothing, pagedList, section, select, submitButton, table } from '../view.js';
 
 /** @param {import('../app.js').Page} page */
 export async function show(page) {
   page.title(t('devices.title'));
   const kind = page.query.get('list') === 'registrations' ? 'registrations' : 'installations';
-  // The hub lists registrations by tag only.
-  const ways = kind === 'registrations' ? ['tag', 'handle'] : ['installation', 'user', 'tag', 'handle'];
-  const by = ways.find((way) => way === page.query.get('by')) ?? ways[0];
+  const isWhole = kind === 'registrations';
   const found = el('div', { class: 'stack' });
-  const text = input({ value: by === 'handle' ? '' : page.query.get('find') ?? '', type: 'search', autocapitalize: 'off', maxlength: 8000 });
-  /** @type {[string, string][]} */
-  const names = [
-    ['installation', t('devices.byInstallation')], ['user', t('devices.byUser')],
-    ['tag', t('devices.byTag')], ['handle', t('devices.byHandle')],
-  ];
-  const way = select(names.filter(([name]) => ways.includes(name)), by, () => {
-    hint.textContent = t(`devices.hint.${way.value}`);
-    text.focus();
-  });
-  const hint = el('span', null, t(`devices.hint.${by}`));
+  const said = isWhole ? t('devices.byTag') : t('devices.searchFor');
+  const text = input({ value: page.query.get('find') ?? '', type: 'search', placeholder: said, 'aria-label': said, autocapitalize: 'off', maxlength: 200 });
+  const handle = input({ type: 'search', autocapitalize: 'off', maxlength: 8000 });
   const platform = select([['', t('devices.every')], ...Object.keys(platforms).map(
     (key) => /** @type {[string, string]} */ ([key, platformName(key)]))],
   page.query.get('platform') ?? '', () => search());
   const expired = select([['', t('devices.every')], ['false', t('devices.alive')], ['true', t('devices.dead')]],
     page.query.get('expired') ?? '', () => search());
+  /** Of how many; asked once, as a hub with millions counts for a while. @type {Promise<string> | undefined} */
+  let all;
 
   const search = () => {
-    // A handle is secret: keep it out of the browser's history.
-    page.keep({
-      by: way.value === ways[0] ? null : way.value, find: way.value === 'handle' ? null : text.value.trim(),
-      platform: platform.value, expired: expired.value, list: kind === 'installations' ? null : kind,
-    });
+    page.keep({ find: text.value.trim(), platform: platform.value, expired: expired.value, list: isWhole ? kind : null });
     return list();
   };
-  const list = async () => {
+  let listed = new AbortController();
+  page.signal.addEventListener('abort', () => listed.abort());
+  const list = () => {
+    // What was searched for before is not waited for, here or in the hub.
+    listed.abort();
+    listed = new AbortController();
+    const { signal } = listed;
     const value = text.value.trim();
-    if (way.value === 'handle' && value) return fill(found, await byHandle(page, value));
-    if (kind === 'registrations') return found.replaceChildren(pagedList({
-      caption: t('devices.registrations'), columns: registrationColumns(page), signal: page.signal, empty: t('devices.noneFound'),
-      load: (from) => registrations(page.hub, way.value === 'tag' ? value : '', from, page.signal),
+    if (isWhole) return found.replaceChildren(pagedList({
+      caption: t('devices.registrations'), columns: registrationColumns(page), signal, empty: t('devices.noneFound'),
+      load: (from) => registrations(page.hub, value, from, signal),
     }));
-    if (way.value === 'installation' && value) return found.replaceChildren(...await byID(page, value));
+    const isNarrow = Boolean(value || platform.value || expired.value);
+    if (isNarrow) all ??= howMany(page);
     found.replaceChildren(pagedList({
-      caption: t('devices.title'), columns: installationColumns(page), signal: page.signal,
-      empty: value || platform.value || expired.value ? t('devices.noneFound')
+      caption: t('devices.title'), columns: installationColumns(page), signal, of: isNarrow ? all : undefined,
+      empty: isNarrow ? nothing(t('devices.noneFound'), value ? el('p', null, t('devices.searchAdvice')) : '')
         : nothing(t('devices.none'), el('p', null, t('devices.noneAdvice')), el('code', null, 'belfry phone --tags news')),
       load: (from) => api.list(api.at(page.hub, 'installations'), 'installations', {
-        user: way.value === 'user' ? value : '', tag: way.value === 'tag' ? value : '',
-        platform: platform.value, expired: expired.value,
-      }, from, page.signal),
+        search: value, platform: platform.value, expired: expired.value,
+      }, from, signal),
     }));
   };
-
+  focusOnSlash(text, page.signal);
+  if (!isWhole) {
+    const calm = calmly(search, 300);
+    text.addEventListener('input', () => calm());
+  }
   const go = el('div', { class: 'buttons' }, submitButton(t('devices.search')));
   page.main.append(
     heading(t('devices.title')),
-    section(t('devices.find'), form(search,
-      el('div', { class: 'row' }, field(t('devices.by'), way), field(t('devices.what'), text, hint), kind === 'registrations' && go),
-      kind === 'installations' && el('div', { class: 'row' }, field(t('devices.platform'), platform), field(t('devices.state'), expired), go))),
+    section(t('devices.find'),
+      form(search, el('div', { class: 'row' }, isWhole ? field(said, text, t('devices.hint.tag')) : field(said, text),
+        !isWhole && [field(t('devices.platform'), platform), field(t('devices.state'), expired)], go)),
+      el('details', null, el('summary', null, t('devices.byHandle')),
+        // A handle is secret: keep it out of the browser's history.
+        form(async () => fill(found, await byHandle(page, handle.value.trim())),
+          el('div', { class: 'row' }, field(t('devices.what'), handle, t('devices.hint.handle')), el('div', { class: 'buttons' }, submitButton(t('devices.searchHandle'))))))),
     choice(t('devices.list'), [
       ['installations', t('devices.installations')], ['registrations', t('devices.registrations')],
     ], kind, (value) => page.go(page.to('devices') + (value === 'installations' ? '' : '?list=registrations'))),
     found);
-  await list();
+  list();
 }
 
 /**
+ * How many devices the hub has, in words.
  * @param {import('../app.js').Page} page
- * @param {string} id
  */
-async function byID(page, id) {
-  try {
-    const reply = await api.request(api.at(page.hub, 'installations', id), { signal: page.signal });
-    return [table(t('devices.title'), installationColumns(page), [JSON.parse(await reply.text())])];
-  } catch (error) {
-    if (!(error instanceof api.APIError) || ![400, 404].includes(error.status)) throw error;
-    return [nothing(t('devices.noneFound'), el('p', null, t('devices.wholeID')))];
-  }
+async function howMany(page) {
+  const { counts, estimate } = await api.json(api.at(page.hub, 'audience'), { signal: page.signal });
+  const { total } = reached(counts, false);
+  return estimate ? t('compose.about', { n: total }) : number(total);
 }
 
 /**

@@ -7,7 +7,7 @@ import { dress } from '../dress.js';
 import { notificationRows } from '../notificationrows.js';
 import { allStates, isOver, stateName } from '../outcomes.js';
 import { t } from '../text.js';
-import { bare, button, calmly, el, field, fill, heading, input, nothing, pagedList, pause, select, svg } from '../view.js';
+import { bare, button, calmly, el, field, fill, focusOnSlash, heading, input, nothing, pagedList, pause, select, svg } from '../view.js';
 
 const kinds = ['single', 'tag', 'broadcast', 'direct', 'schedule'];
 const names = ['kind', 'tag', 'actor', 'from', 'until'];
@@ -76,12 +76,7 @@ export function show(page) {
 
   const search = input({ type: 'search', value: value('q'), placeholder: t('list.search'), 'aria-label': t('list.search'), maxlength: 200 });
   search.addEventListener('input', () => calm('q', search.value.trim()));
-  page.main.ownerDocument.addEventListener('keydown', (event) => {
-    const isTyping = event.target instanceof Element && event.target.closest('input, textarea, select, dialog');
-    if (event.key !== '/' || isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
-    event.preventDefault();
-    search.focus();
-  }, { signal: page.signal });
+  focusOnSlash(search, page.signal);
   const states = () => bare(t('notifications.state'), [['', t('list.all')], ['Scheduled', stateName('Scheduled')], ['Enqueued,Processing', t('list.running')]],
     value('state'), (given) => { stateBox.value = given; set('state', given); });
   const stateChoice = el('div');
