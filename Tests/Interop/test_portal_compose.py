@@ -473,6 +473,49 @@ def test_a_raw_handle_gets_it_without_being_registered(portal, hub, stack):
     assert made["handle"]["token"] not in portal.run("JSON.stringify({ ...localStorage })")
 
 
+def test_a_raw_handle_gets_it_now_whatever_time_was_set_before(portal, hub, stack):
+    app = next(app for app in stack.emulator.get("apps")["apps"] if app["pns"] == "apns")
+    made = stack.emulator.post("devices", {"appId": app["appId"], "count": 1})["devices"][0]
+    add_phones(hub, stack.emulator, tags=("tomorrow",))
+    portal.visit("hub/demo/compose?tags=tomorrow")
+    portal.fill("Title", "For you, and now")
+    portal.press("Schedule …")
+    portal.press("Tomorrow, 9:00")
+    portal.press("Set the time")
+    portal.await_value(f"{GO}.innerText.startsWith('Schedule for ')")
+    portal.press("A device")
+    portal.run("document.querySelector('main details:not(.fold)').open = true")
+    portal.fill("Handle", made["handle"]["token"])
+    portal.await_value(f"{GO}.innerText === 'Send to 1 device'")
+    portal.press("Send to 1 device", within=DOCK)
+    portal.await_value("location.pathname.includes('/notifications/')")
+    stack.emulator.await_notifications({"deviceId": made["deviceId"]}, 1)
+    waiting = hub.call("GET", "schedulednotifications").json()["notifications"]
+    assert "For you, and now" not in [one.get("title") for one in waiting]
+
+
+def test_a_draft_without_its_handle_goes_to_no_other_device(portal, hub, stack):
+    app = next(app for app in stack.emulator.get("apps")["apps"] if app["pns"] == "apns")
+    made = stack.emulator.post("devices", {"appId": app["appId"], "count": 1})["devices"][0]
+    other = f"virtual-{add_phones(hub, stack.emulator, tags=('spare',))[0]}"
+    portal.visit("hub/demo/compose?tags=" + urllib.parse.quote(f"$InstallationId:{{{other}}}"))
+    assert value(portal, "Installation") == other
+    portal.run("document.querySelector('main details:not(.fold)').open = true")
+    portal.fill("Handle", made["handle"]["token"])
+    portal.fill("Title", "Not for the other")
+    portal.await_value("location.search.startsWith('?draft=')")
+    portal.await_value("Object.values({ ...localStorage }).some((text) => text.includes('Not for the other'))")
+    draft = portal.run("location.search")
+    portal.visit("hub/demo/notifications")
+    portal.visit("hub/demo/compose" + draft)
+    assert (value(portal, "Title"), value(portal, "Installation"), value(portal, "Handle")) == ("Not for the other", "", "")
+    assert made["handle"]["token"] not in portal.run("JSON.stringify({ ...localStorage })")
+    portal.run(f"{GO}.click()")
+    portal.settle()
+    assert portal.run("location.pathname").endswith("/compose")
+    assert count_of(hub, "Not for the other", urllib.parse.quote(f"$InstallationId:{{{other}}}")) == []
+
+
 # --- Drafts, keys, ways in -----------------------------------------------------------------------
 
 

@@ -96,6 +96,8 @@ package struct HubInstallations: HubSubject {
     return try await answering { [filter] in
       var page = InstallationPage(next: after)
       for _ in 0..<HubService.stretches {
+        // Nobody waits for what a client that has left would find.
+        try Task.checkCancellation()
         let more = try await store.installations(
           filter, hub: hub.id, after: page.next, limit: limit - page.installations.count)
         for installation in more.installations { page.append(installation) }

@@ -128,6 +128,8 @@ package struct HubNotifications: HubSubject {
     return try await answering { [filter] in
       var page = NotificationPage(next: after)
       for _ in 0..<HubService.stretches {
+        // Nobody waits for what a client that has left would find.
+        try Task.checkCancellation()
         let more = try await store.notifications(
           filter, in: order, hub: hub.id, after: page.next,
           limit: limit - page.notifications.count)
