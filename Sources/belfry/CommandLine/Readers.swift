@@ -75,7 +75,7 @@ extension Reader where Value == Int {
     return seconds
   }
 
-  /// What ``seconds(_:_:)`` takes, for messages.
+  /// The texts that ``seconds(_:_:)`` takes, in words.
   static func times(_ range: ClosedRange<Int>) -> String {
     let most = range.upperBound >= 86_400 ? range.upperBound / 86_400 * 86_400 : range.upperBound
     return "a time from \(time(range.lowerBound)) to \(time(most)), in s, m, h or d"
