@@ -30,7 +30,7 @@ def add_one_of_each(portal, tags):
 
 
 def unfold(portal):
-    portal.run("document.querySelectorAll('details.fold').forEach((node) => { node.open = true; })")
+    portal.run("document.querySelectorAll('main details').forEach((node) => { node.open = true; })")
 
 
 def choose(portal, platform):
@@ -484,7 +484,7 @@ def test_a_raw_handle_gets_it_now_whatever_time_was_set_before(portal, hub, stac
     portal.press("Set the time")
     portal.await_value(f"{GO}.innerText.startsWith('Schedule for ')")
     portal.press("A device")
-    portal.run("document.querySelector('main details:not(.fold)').open = true")
+    unfold(portal)
     portal.fill("Handle", made["handle"]["token"])
     portal.await_value(f"{GO}.innerText === 'Send to 1 device'")
     portal.press("Send to 1 device", within=DOCK)
@@ -500,7 +500,7 @@ def test_a_draft_without_its_handle_goes_to_no_other_device(portal, hub, stack):
     other = f"virtual-{add_phones(hub, stack.emulator, tags=('spare',))[0]}"
     portal.visit("hub/demo/compose?tags=" + urllib.parse.quote(f"$InstallationId:{{{other}}}"))
     assert value(portal, "Installation") == other
-    portal.run("document.querySelector('main details:not(.fold)').open = true")
+    unfold(portal)
     portal.fill("Handle", made["handle"]["token"])
     portal.fill("Title", "Not for the other")
     portal.await_value("location.search.startsWith('?draft=')")
@@ -508,6 +508,7 @@ def test_a_draft_without_its_handle_goes_to_no_other_device(portal, hub, stack):
     draft = portal.run("location.search")
     portal.visit("hub/demo/notifications")
     portal.visit("hub/demo/compose" + draft)
+    unfold(portal)
     assert (value(portal, "Title"), value(portal, "Installation"), value(portal, "Handle")) == ("Not for the other", "", "")
     assert made["handle"]["token"] not in portal.run("JSON.stringify({ ...localStorage })")
     portal.run(f"{GO}.click()")

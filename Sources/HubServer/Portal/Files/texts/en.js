@@ -508,6 +508,7 @@ export default {
   'devices.find': 'Find',
   'devices.what': 'Text',
   'devices.search': 'Search',
+  'devices.byInstallation': 'Installation id',
   'devices.searchFor': 'Search by part of an id, a tag or a user',
   'devices.searchAdvice': 'Any part of an installation’s id, of a user’s or of a tag is found, in any letter case.',
   'devices.searchHandle': 'Find',

@@ -507,6 +507,7 @@ export default {
   'devices.find': 'Rechercher',
   'devices.what': 'Texte',
   'devices.search': 'Rechercher',
+  'devices.byInstallation': 'Id d’installation',
   'devices.searchFor': 'Rechercher par partie d’un identifiant, d’une étiquette ou d’un utilisateur',
   'devices.searchAdvice': 'Toute partie de l’identifiant d’une installation, d’un utilisateur ou d’une étiquette est trouvée, quelle que soit la casse.',
   'devices.searchHandle': 'Trouver',

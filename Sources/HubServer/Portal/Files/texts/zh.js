@@ -507,6 +507,7 @@ export default {
   'devices.find': '查找',
   'devices.what': '内容',
   'devices.search': '搜索',
+  'devices.byInstallation': '安装 ID',
   'devices.searchFor': '按 ID、标签或用户的一部分搜索',
   'devices.searchAdvice': '可查找安装 ID、用户或标签的任意部分，不区分大小写。',
   'devices.searchHandle': '查找',
