@@ -273,6 +273,43 @@ def test_devices_are_searched_by_part_of_an_id_a_tag_or_a_user_and_found_by_hand
     portal.check()
 
 
+def test_a_list_says_why_a_text_is_missing_and_compose_how_long_it_is_kept(browser, address):
+    items = [
+        {"notificationId": f"n-{state}", "state": "Completed", "kind": "tag", "format": "template", "tags": "x",
+         "enqueueTime": "2030-01-01T00:00:00Z", "outcomes": {"Success": 1}, "textState": state}
+        for state in ("off", "sealed", "silent")
+    ]
+    page = PortalPage.of(browser, address)
+    page.call(
+        "Page.addScriptToEvaluateOnNewDocument",
+        source=f"""
+          const real = window.fetch;
+          window.fetch = async (address, options) => {{
+            const url = new URL(address, location.href);
+            const json = (value) => new Response(JSON.stringify(value), {{ headers: {{ 'Content-Type': 'application/json' }} }});
+            if (url.pathname === '/demo/messages') return json(url.searchParams.get('q') ? {{ notifications: [], unsearched: 12 }} : {{ notifications: {json.dumps(items)} }});
+            if (url.pathname === '/$portal/session') return json({{ ...await (await real(address, options)).json(), keptText: JSON.parse(localStorage.testKept ?? '0') }});
+            return real(address, options);
+          }};
+        """,
+    )
+    page.visit("hub/demo/notifications")
+    rows = page.run("[...document.querySelectorAll('.rows > li')].map((row) => row.innerText)")
+    for row, words in zip(rows, ("Text not kept", "Sealed message", "Silent push"), strict=True):
+        assert words in row
+    page.visit("hub/demo/notifications?q=goal")
+    page.reads("No notification says “goal”")
+    page.reads("The text of 12 older ones was not kept, so the search cannot find them.")
+    page.check()
+    for kept, words in (("0", "Not kept: lists do not show it."), ("43200", "Kept for 12 hours, for the list."), ("null", "Kept, for the list.")):
+        page.run(f"localStorage.testKept = '{kept}'")
+        page.visit("hub/demo/compose")
+        page.reads(words)
+    page.run("delete localStorage.testKept")
+    page.check()
+    page.close()
+
+
 def test_a_user_is_erased_with_a_receipt(portal, hub, stack):
     add_phones(hub, stack.emulator, count=2, user="bea")
     portal.visit("hub/demo/users/bea")

@@ -524,7 +524,7 @@ export function table(caption, columns, items) {
  * A paged list. A page may be short, or empty, without being the last.
  * @template T
  * @param {{caption: string, columns?: Column<T>[], empty: Child, signal: AbortSignal, view?: (items: T[]) => Element & {add: (more: T[]) => void},
- *   load: (from: string | null) => Promise<{items: T[], next: string | null}>, enough?: number, of?: Promise<string>}} what
+ *   load: (from: string | null) => Promise<{items: T[], next: string | null}>, enough?: number, of?: Promise<{all: number, said: string}>}} what
  *   `enough` is the number of rows fetched before the button for more; `view` is a table unless given; `of` says how
  *   many there are without a search, and stands behind the number of those that are shown
  */
@@ -533,10 +533,12 @@ export function pagedList({ caption, columns = [], empty, signal, load, of, enou
   /** @type {ReturnType<typeof view> | null} */
   let rows = null;
   let count = 0;
-  let all = '';
+  /** @type {{all: number, said: string} | null} */
+  let whole = null;
   let isLast = true;
   const say = () => {
-    said.textContent = all ? t('list.of', { n: count, all }) : count ? t(isLast ? 'view.shown' : 'view.shownSoFar', { n: count }) : '';
+    // Those that nothing reaches any more are listed, and not counted.
+    said.textContent = whole && whole.all >= count ? t('list.of', { n: count, all: whole.said }) : count ? t(isLast ? 'view.shown' : 'view.shownSoFar', { n: count }) : '';
   };
   const foot = el('div', { class: 'buttons' });
   const said = el('span', { class: 'hint', role: 'status' });
@@ -563,7 +565,7 @@ export function pagedList({ caption, columns = [], empty, signal, load, of, enou
   }
 
   // Whoever wants no number sees the list all the same.
-  of?.then((given) => { all = given; say(); }, () => {});
+  of?.then((given) => { whole = given; say(); }, () => {});
   const begin = () => {
     fill(node, skeleton());
     more(null).catch((error) => {

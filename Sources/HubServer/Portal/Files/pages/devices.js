@@ -15,14 +15,14 @@ export async function show(page) {
   const isWhole = kind === 'registrations';
   const found = el('div', { class: 'stack' });
   const said = isWhole ? t('devices.byTag') : t('devices.searchFor');
-  const text = input({ value: page.query.get('find') ?? '', type: 'search', placeholder: said, 'aria-label': said, autocapitalize: 'off', maxlength: 200 });
+  const text = input({ value: page.query.get('find') ?? '', type: 'search', autocapitalize: 'off', maxlength: 200 });
   const handle = input({ type: 'search', autocapitalize: 'off', maxlength: 8000 });
   const platform = select([['', t('devices.every')], ...Object.keys(platforms).map(
     (key) => /** @type {[string, string]} */ ([key, platformName(key)]))],
   page.query.get('platform') ?? '', () => search());
   const expired = select([['', t('devices.every')], ['false', t('devices.alive')], ['true', t('devices.dead')]],
     page.query.get('expired') ?? '', () => search());
-  /** Of how many; asked once, as a hub with millions counts for a while. @type {Promise<string> | undefined} */
+  /** Of how many; asked once, as a hub with millions counts for a while. @type {ReturnType<typeof howMany> | undefined} */
   let all;
 
   const search = () => {
@@ -75,13 +75,13 @@ export async function show(page) {
 }
 
 /**
- * How many devices the hub has, in words.
+ * How many devices the hub has, also in words.
  * @param {import('../app.js').Page} page
  */
 async function howMany(page) {
   const { counts, estimate } = await api.json(api.at(page.hub, 'audience'), { signal: page.signal });
   const { total } = reached(counts, false);
-  return estimate ? t('compose.about', { n: total }) : number(total);
+  return { all: total, said: estimate ? t('compose.about', { n: total }) : number(total) };
 }
 
 /**
