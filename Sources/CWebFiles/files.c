@@ -54,6 +54,9 @@ static const struct belfry_web_file portal[] = {
     {"emulator.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/emulator.js" suffix(, 0)
     }},
+    {"essentials.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/essentials.js" suffix(, 0)
+    }},
     {"explanation.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/explanation.js" suffix(, 0)
     }},
@@ -77,6 +80,12 @@ static const struct belfry_web_file portal[] = {
     }},
     {"outcomes.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/outcomes.js" suffix(, 0)
+    }},
+    {"overview.css", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/overview.css" suffix(, 0)
+    }},
+    {"policies.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/policies.js" suffix(, 0)
     }},
     {"pages/activity.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/pages/activity.js" suffix(, 0)

@@ -264,7 +264,7 @@ def test_devices_that_died_are_told_of_and_brought_back(portal, hub, stack):
     portal.check()
     portal.press("Bring back")
     portal.reads("registrations are back.")
-    portal.reads("No dead handle")
+    portal.reads("No device removed")
     portal.visit("hub/demo/devices?by=tag&find=mortal&expired=false")
     assert portal.run("document.querySelectorAll('tbody tr').length") == 1
     identifier = send(hub, "Welcome back", "mortal")

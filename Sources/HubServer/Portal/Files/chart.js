@@ -6,14 +6,17 @@ import { el, fill, svg, table } from './view.js';
 
 /**
  * @typedef {{name: string, class: string, values: number[]}} Series `class` colours it, see portal.css
- * @typedef {{title: string, times: string[], series: Series[], isGauge?: boolean}} Chart
+ * @typedef {{title: string, times: string[], series: Series[], also?: Omit<Series, 'class'>[], isGauge?: boolean, end?: string}} Chart
+ *   `also`: only in the table; `end`: the label at the right edge
  */
 
 const height = 168;
 const edge = { left: 46, right: 8, top: 10, bottom: 22 };
+/** Few bars, as of a young hub, need not fill the picture. */
+const widest = 32;
 
 /** @param {Chart} chart bars that stand on each other, without gaps for a gauge */
-export function chart({ title, times, series, isGauge = false }) {
+export function chart({ title, times, series, also = [], isGauge = false, end }) {
   const totals = times.map((_, index) => series.reduce((all, part) => all + (part.values[index] ?? 0), 0));
   const top = ceiling(Math.max(1, ...totals));
   const picture = el('div', { class: 'plot' });
@@ -28,7 +31,7 @@ export function chart({ title, times, series, isGauge = false }) {
     const step = inner.width / times.length;
     const gap = step > 3 && !isGauge ? 1 : 0;
     const marks = [0, top / 2, top].filter((value) => Number.isInteger(value) || top < 2);
-    const labels = Math.max(2, Math.min(6, Math.floor(inner.width / 110)));
+    const labels = Math.max(2, Math.min(6, Math.floor(inner.width / 110), times.length));
     /** @type {Element[]} */
     const shapes = [];
     times.forEach((_, index) => {
@@ -38,7 +41,7 @@ export function chart({ title, times, series, isGauge = false }) {
         if (value === 0) continue;
         const high = Math.max(1, y(base) - y(base + value));
         shapes.push(svg('rect', {
-          class: part.class, x: x(index) + gap / 2, width: Math.max(0.8, isGauge ? step + 0.5 : step - gap),
+          class: part.class, x: x(index) + gap / 2, width: Math.max(0.8, isGauge ? step + 0.5 : Math.min(widest, step - gap)),
           y: y(base) - high, height: high, rx: step > 6 && gap ? 1.5 : 0,
         }));
         base += value;
@@ -50,10 +53,11 @@ export function chart({ title, times, series, isGauge = false }) {
       marks.map((value) => svg('text', { class: 'tick', x: edge.left - 7, y: y(value) + 4, 'text-anchor': 'end' }, number(value, { notation: 'compact' }))),
       Array.from({ length: labels }, (_, label) => {
         const index = Math.floor((times.length - 1) * (label / (labels - 1)));
+        const [isFirst, isLast] = [label === 0, label === labels - 1];
         return svg('text', {
-          class: 'tick', x: x(index) + step / 2, y: height - 6,
-          'text-anchor': label === 0 ? 'start' : label === labels - 1 ? 'end' : 'middle',
-        }, tickTime(times[index], times));
+          class: 'tick', y: height - 6, x: isFirst ? edge.left : isLast ? width - edge.right : x(index) + step / 2,
+          'text-anchor': isFirst ? 'start' : isLast ? 'end' : 'middle',
+        }, isLast && end || tickTime(times[index], times));
       }),
       cursor, shapes);
     root.addEventListener('pointermove', (event) => {
@@ -85,10 +89,11 @@ export function chart({ title, times, series, isGauge = false }) {
   // A thousand rows are created only on demand.
   behind.addEventListener('toggle', () => {
     if (!behind.open || behind.childElementCount > 1) return;
-    const rows = times.map((time, index) => ({ time, index })).filter(({ index }) => totals[index] > 0).reverse();
+    const rows = times.map((time, index) => ({ time, index }))
+      .filter(({ index }) => totals[index] > 0 || also.some(({ values }) => values[index] > 0)).reverse();
     behind.append(rows.length === 0 ? el('p', { class: 'hint' }, t('chart.nothing')) : table(title, [
       { head: t('chart.time'), cell: (row) => time(row.time) },
-      ...series.map((part) => ({ head: part.name, class: 'number', cell: (/** @type {{index: number}} */ row) => part.values[row.index] ?? 0 })),
+      ...[...series, ...also].map((part) => ({ head: part.name, class: 'number', cell: (/** @type {{index: number}} */ row) => part.values[row.index] ?? 0 })),
     ], rows));
   });
   return el('div', { class: 'chart' }, legend, picture, behind);
@@ -100,8 +105,8 @@ export function chart({ title, times, series, isGauge = false }) {
  */
 function ceiling(value) {
   const power = 10 ** Math.floor(Math.log10(value));
-  const step = [1, 2, 4, 5, 10].find((step) => step * power >= value) ?? 10;
-  return Math.max(2, step * power);
+  const step = [1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10].find((step) => step * power >= value) ?? 10;
+  return Math.max(2, Math.round(step * power));
 }
 
 /**

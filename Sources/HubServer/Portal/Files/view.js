@@ -211,16 +211,18 @@ export const facts = (rows) => el('dl', { class: 'facts' }, rows
   .map(([name, value]) => el('div', null, el('dt', null, name), el('dd', null, value))));
 
 /**
- * @param {string} text
+ * @param {string | (() => Promise<true | null>)} text or what copies it; null when it did not
  * @param {string} [label]
+ * @param {string} [name] for screen readers, where the label alone would not say what is copied
  */
-export function copyButton(text, label = t('view.copy')) {
+export function copyButton(text, label = t('view.copy'), name) {
   const node = button(label, async () => {
-    await navigator.clipboard.writeText(text);
+    if (typeof text === 'string') await navigator.clipboard.writeText(text);
+    else if (!await text()) return;
     node.textContent = t('view.copied');
     announce(t('view.copied'));
     setTimeout(() => { node.textContent = label; }, 1500);
-  }, { class: 'quiet' });
+  }, { class: 'quiet', 'aria-label': name });
   return node;
 }
 

@@ -4,15 +4,16 @@
 import * as api from '../api.js';
 import { dress } from '../dress.js';
 import { changeHub, oneHub } from '../hubs.js';
+import { connectionString, policiesOf } from '../policies.js';
 import { freshly } from '../reauthentication.js';
 import { t } from '../text.js';
 import { announce, button, checkbox, confirm, copyButton, data, dialog, el, field, form, heading, input, moment, notice, section, chips, submitButton, table } from '../view.js';
-import { made, member, textOf } from '../xml.js';
+import { made, member } from '../xml.js';
 
 const instance = 'http://www.w3.org/2001/XMLSchema-instance';
 const rights = ['Listen', 'Manage', 'Send'];
 
-/** @typedef {{name: string, rights: string[], created: string, modified: string, primary: string, secondary: string, node: Element}} Policy */
+/** @typedef {import('../policies.js').Policy} Policy */
 
 /** @param {import('../app.js').Page} page */
 export async function show(page) {
@@ -20,7 +21,7 @@ export async function show(page) {
   page.title(t('policies.title'));
   const hub = await freshly(() => oneHub(page.hub, page.signal));
   if (!hub) return page.go(page.to());
-  const policies = read(hub.description);
+  const policies = policiesOf(hub.description);
   page.main.append(
     heading(t('policies.title'), button(t('policies.create'), () => create(page, hub), { class: 'main' })),
     section(t('policies.rights'), el('dl', { class: 'rights' }, ['Listen', 'Send', 'Manage'].map((right) =>
@@ -35,33 +36,6 @@ export async function show(page) {
         button(t('policies.rotate'), () => rotate(page, hub, policy), { 'aria-label': `${t('policies.rotate')} ${policy.name}` }),
         button(t('view.delete'), () => remove(page, hub, policy), { class: 'danger', 'aria-label': `${t('view.delete')} ${policy.name}` })) },
     ], policies));
-}
-
-/**
- * @param {Element} description
- * @returns {Policy[]}
- */
-function read(description) {
-  return [...member(description, 'AuthorizationRules')?.children ?? []].map((node) => {
-    const text = (/** @type {string} */ name) => textOf(node, name);
-    return {
-      name: text('KeyName'), created: text('CreatedTime'), modified: text('ModifiedTime'),
-      primary: text('PrimaryKey'), secondary: text('SecondaryKey'), node,
-      rights: [...member(node, 'Rights')?.children ?? []].map((right) => right.textContent ?? ''),
-    };
-  });
-}
-
-/**
- * A connection string for clients.
- * @param {string} name
- * @param {string} key
- */
-function connectionString(name, key) {
-  // As the command line prints it: sb:// means https, or http for this machine's own names with a port.
-  const isLocal = ['localhost', '127.0.0.1', '[::1]'].includes(location.hostname);
-  const scheme = location.protocol === 'https:' || isLocal ? 'sb' : 'http';
-  return `Endpoint=${scheme}://${location.host}/;SharedAccessKeyName=${name};SharedAccessKey=${key}`;
 }
 
 /**
@@ -102,7 +76,7 @@ async function create(page, hub) {
     if (!name.reportValidity()) return;
     const chosen = boxes.filter(({ box }) => box.input.checked).map(({ right }) => right);
     if (chosen.length === 0) throw new api.APIError(400, 'policies.noRight');
-    if (read(hub.description).some((policy) => policy.name === name.value)) throw new api.APIError(409, 'policies.taken');
+    if (policiesOf(hub.description).some((policy) => policy.name === name.value)) throw new api.APIError(409, 'policies.taken');
     await freshly(() => changeHub(hub, (description) => {
       const rules = member(description, 'AuthorizationRules');
       rules?.append(rule(description, name.value, chosen, keys));
@@ -138,7 +112,7 @@ function rule(description, name, chosen, keys) {
  * @param {Element} description
  * @param {string} name
  */
-const nodeOf = (description, name) => read(description).find((policy) => policy.name === name)?.node ?? null;
+const nodeOf = (description, name) => policiesOf(description).find((policy) => policy.name === name)?.node ?? null;
 
 /**
  * @param {import('../app.js').Page} page

@@ -1,0 +1,211 @@
+"""The overview of a hub in Chromium: devices counted once, what an app needs, the first steps; and the page of a
+person. Fixtures are those of test_portal.py and test_portal_operators.py."""
+
+import json
+import plistlib
+
+import pytest
+
+from support.portal import PHONE, WIDE, PortalPage
+from test_portal import add_phones, address, browser, hub, portal, pytestmark, send  # noqa: F401
+from test_portal_operators import at_home, belfry, install, server, sign_in, stranger, tab  # noqa: F401
+
+TILE = "[...document.querySelectorAll('.tile')].find((node) => node.innerText.startsWith({}))?.innerText.split('\\n')"
+CLIPBOARD = """Object.defineProperty(navigator, 'clipboard', { value: { writeText: async (text) => { window.copied = text; } } });"""
+
+
+def tile(page, label):
+    script = TILE.format(json.dumps(label))
+    page.await_value(f"{script}?.length > 1")
+    return page.run(script)
+
+
+# --- Figures -------------------------------------------------------------------------------------
+
+
+def test_a_device_with_templates_is_one_device(portal, hub, stack):
+    """In place of the hub's figures, whose number other tests change."""
+    portal.call(
+        "Page.addScriptToEvaluateOnNewDocument",
+        source="""
+          const real = window.fetch;
+          window.fetch = async (address, options) => new URL(address, location.href).pathname !== '/demo/audience' ? real(address, options)
+            : new Response(JSON.stringify({ total: 41, counts: [
+              { platform: 'apns', template: null, devices: 12 }, { platform: 'apns', template: 'news', devices: 12 }, { platform: 'apns', template: 'sport', devices: 7 },
+              { platform: 'fcmv1', template: 'old', devices: 10 }] }));
+        """,
+    )
+    add_phones(hub, stack.emulator, tags=("once",))
+    send(hub, "To one", "once")
+    portal.visit("hub/demo")
+    assert tile(portal, "Devices")[1] == "22"
+    shares = portal.run("[...document.querySelectorAll('.share li')].map((row) => row.innerText.split('\\n'))")
+    assert shares == [["Apple", "12", "55%"], ["Android", "10", "45%"]], shares
+    portal.reads("12 take messages built for their platform; 29 pushes come of a message by template.")
+    portal.check()
+
+
+@pytest.mark.parametrize(
+    "most, top", [(1, "2"), (13, "15"), (17, "20"), (21, "25"), (26, "30"), (41, "50"), (51, "60"), (61, "80"), (101, "120"), (5600, "6K")]
+)
+def test_a_chart_is_as_high_as_the_next_round_number_and_ends_now(browser, address, most, top):
+    page = PortalPage.of(browser, address)
+    page.call(
+        "Page.addScriptToEvaluateOnNewDocument",
+        source=f"""
+          const real = window.fetch;
+          window.asked = [];
+          window.fetch = async (address, options) => {{
+            const url = new URL(address, location.href);
+            if (url.pathname === '/demo/messages') return new Response(JSON.stringify({{ notifications: [] }}));
+            if (url.pathname === '/demo/audience') return new Response(JSON.stringify({{ total: 1, counts: [{{ platform: 'apns', template: null, devices: 1 }}] }}));
+            if (url.pathname !== '/demo/statistics') return real(address, options);
+            window.asked.push(Object.fromEntries(url.searchParams));
+            const [from, to, step] = ['from', 'to', 'step'].map((name) => name === 'step' ? Number(url.searchParams.get(name)) * 1000 : Date.parse(url.searchParams.get(name)));
+            const points = [];
+            // Its first figure is of 50 minutes ago.
+            for (let at = from; at < to; at += step) points.push({{ time: new Date(at).toISOString(), accepted: 0, failed: {{}},
+              delivered: at + step > Date.now() - 3000_000 ? {{ apns: {most} }} : {{}}, registrations: {{}} }});
+            return new Response(JSON.stringify({{ points }}));
+          }};
+        """,
+    )
+    page.visit("hub/demo")
+    page.await_value("document.querySelector('.plot .tick') !== null")
+    ticks = page.run("[...document.querySelector('.plot svg').querySelectorAll('.tick')].map((node) => node.textContent)")
+    assert top in ticks and ticks[-1] == "now", ticks
+    # Half an hour of a day first, then as fine as a young hub deserves.
+    steps = [int(one["step"]) for one in page.run("window.asked")]
+    assert steps[0] == 1800 and steps[-1] == 60 and steps == sorted(set(steps), reverse=True), steps
+    assert 45 <= page.run("document.querySelectorAll('.plot svg rect.s-good').length") <= 60
+    page.reads("Since ")
+    page.check()
+    page.close()
+
+
+def test_of_figures_that_fail_only_their_card_says_so(browser, address, hub):
+    send(hub, "Still shown", "cards")
+    page = PortalPage.of(browser, address)
+    page.expected += ["500"]
+    page.call(
+        "Page.addScriptToEvaluateOnNewDocument",
+        source="""
+          const real = window.fetch;
+          window.broken = true;
+          window.fetch = async (address, options) => window.broken && new URL(address, location.href).pathname === '/demo/statistics'
+            ? new Response('{"error":"out of order"}', { status: 500, headers: { 'Content-Type': 'application/json' } }) : real(address, options);
+        """,
+    )
+    page.visit("hub/demo")
+    page.reads("out of order")
+    page.reads("Still shown")
+    assert tile(page, "Delivered")[1] == "–"
+    page.check()
+    page.run("window.broken = false")
+    page.press("Try again")
+    page.await_value(f"{TILE.format(json.dumps('Delivered'))}[1] !== '–'")
+    page.close()
+
+
+# --- Essentials ----------------------------------------------------------------------------------
+
+
+def copied(page, label):
+    page.run("window.copied = undefined")
+    page.press(f"Copy: {label}")
+    page.await_value("window.copied !== undefined")
+    return page.run("window.copied")
+
+
+def test_the_essentials_are_whole_when_copied_and_masked_on_screen(portal, hub, stack):
+    portal.call("Page.addScriptToEvaluateOnNewDocument", source=CLIPBOARD)
+    portal.visit("hub/demo")
+    assert copied(portal, "Address") == stack.addresses["hub"]["url"]
+    assert copied(portal, "Hub") == "demo"
+    listen = stack.addresses["hub"]["connectionStrings"]["listen"]
+    key = listen.split("SharedAccessKey=")[1].split(";")[0]
+    text = copied(portal, "For the app")
+    assert text.endswith(f"SharedAccessKeyName=DefaultListenSharedAccessSignature;SharedAccessKey={key}"), text
+    assert key not in portal.run("document.documentElement.outerHTML") and "••••••••" in portal.shown()
+    settings = plistlib.loads(copied(portal, "For the sample app").encode())
+    assert settings == {"connectionString": text, "notificationHubName": "demo"}
+    portal.check()
+
+
+def test_a_manager_confirms_before_the_key_is_copied_and_others_never_see_it(tab):
+    page = tab()
+    page.call("Page.addScriptToEvaluateOnNewDocument", source=CLIPBOARD)
+    sign_in(page, "ann", path="hub/shop")
+    at_home(page, "ann")
+    # Signing in was a confirmation, which lasts for five minutes; it is over for this page.
+    page.run("""(() => { const real = window.fetch; window.fetch = async (address, options) => {
+      const reply = await real(address, options);
+      if (!String(address).endsWith('/$portal/session') || window.isFresh) return reply;
+      return new Response(JSON.stringify({ ...await reply.json(), confirmed: false }));
+    }; })()""")
+    page.press("Copy: For the app")
+    page.reads("Password")
+    page.press("Cancel")
+    page.await_value("document.querySelector('dialog') === null")
+    assert page.run("window.copied === undefined")
+    page.press("Copy: For the app")
+    page.fill("Password", "correct horse")
+    page.run("document.querySelector('dialog form').requestSubmit()")
+    page.await_value("window.copied?.includes('DefaultListenSharedAccessSignature;SharedAccessKey=')")
+    page.check()
+    for name in ("sam", "vic"):
+        other = tab()
+        sign_in(other, name, path="hub/shop")
+        at_home(other, name)
+        other.reads("A manager of this hub sees here")
+        assert "SharedAccessKey" not in other.run("document.documentElement.outerHTML")
+        assert "Settings" not in other.shown().split("\n") and ("Compose" in other.shown().split("\n")) == (name == "sam")
+        other.check()
+
+
+def test_without_a_policy_that_only_listens_nothing_is_offered_to_an_app(tab):
+    page = tab()
+    sign_in(page, "ann", path="hub/news/policies")
+    page.settle()
+    page.press("Delete DefaultListenSharedAccessSignature")
+    page.fill("Type DefaultListenSharedAccessSignature to go on", "DefaultListenSharedAccessSignature")
+    page.press("Delete")
+    page.reads("Policy deleted")
+    page.visit("hub/news")
+    page.reads("No policy may listen and nothing else")
+    assert "SharedAccessKey" not in page.run("document.documentElement.outerHTML")
+    page.check()
+
+
+# --- A hub that has nothing yet ------------------------------------------------------------------
+
+
+def test_a_new_hub_shows_the_way_to_the_first_push(portal):
+    portal.visit("")
+    portal.press("Create a hub")
+    portal.fill("Name", "fresh")
+    portal.press("Create a hub")
+    portal.await_value("location.pathname.endsWith('/hub/fresh')")
+    portal.reads("Three steps to the first push")
+    assert portal.run("document.querySelector('.steps [aria-current=step] .strong').innerText") == "Add a credential"
+    assert portal.run("document.querySelector('.tiles')") is None
+    for width in (320, PHONE[0], WIDE[0]):
+        portal.size(width, 844)
+        for scheme in ("light", "dark"):
+            portal.scheme(scheme)
+            portal.check()
+
+
+@pytest.mark.parametrize("language", ["en", "fr", "zh"])
+def test_the_overview_fits_every_width(browser, address, hub, stack, language):
+    add_phones(hub, stack.emulator, tags=("widths",))
+    send(hub, "Of every width", "widths")
+    page = PortalPage.of(browser, address, language)
+    for width in (320, PHONE[0], 768, WIDE[0]):
+        page.size(width, 844)
+        page.visit("hub/demo")
+        page.await_value("document.querySelector('.plot .tick') !== null")
+        for scheme in ("light", "dark"):
+            page.scheme(scheme)
+            page.check()
+    page.close()
