@@ -313,7 +313,7 @@ def test_a_list_says_why_a_text_is_missing_and_compose_how_long_it_is_kept(brows
 def test_a_user_is_erased_with_a_receipt(portal, hub, stack):
     add_phones(hub, stack.emulator, count=2, user="bea")
     portal.visit("hub/demo/users/bea")
-    portal.reads("2 in all")
+    portal.reads("2 of 2")
     portal.press("Erase")
     portal.await_value("document.querySelector('dialog button.danger').disabled")
     portal.run(

@@ -1,8 +1,9 @@
-"""The overview of a hub in Chromium: devices counted once, what an app needs, the first steps; and the page of a
-person. Fixtures are those of test_portal.py and test_portal_operators.py."""
+"""The overview of a hub in Chromium: devices counted once, what an app needs, the first steps; the page of a
+person; and how a notification's page is headed. Fixtures are those of test_portal.py and test_portal_operators.py."""
 
 import json
 import plistlib
+import time
 
 import pytest
 
@@ -209,3 +210,150 @@ def test_the_overview_fits_every_width(browser, address, hub, stack, language):
             page.scheme(scheme)
             page.check()
     page.close()
+
+
+# --- A person ------------------------------------------------------------------------------------
+
+ROWS = "[...document.querySelectorAll('.rows > li')].map((row) => row.innerText)"
+
+
+def test_a_person_has_devices_tags_and_what_they_got(portal, hub, stack):
+    alive, other = add_phones(hub, stack.emulator, count=2, tags=("news", "lang:en"), user="alice")
+    add_phones(hub, stack.emulator, tags=("others",), user="bob")
+    send(hub, "For somebody else", "others")
+    send(hub, "For alice and all", "news")
+    send(hub, "Only for alice", "$UserId:{alice}")
+    send(hub, "For alice or others", "$UserId:{alice} || others")
+    for device in (alive, other):
+        stack.emulator.await_notifications({"deviceId": device}, 3)
+    # From a device, as from the list.
+    portal.visit(f"hub/demo/devices/virtual-{alive}")
+    portal.press("alice")
+    portal.await_value("location.pathname.endsWith('/users/alice')")
+    portal.reads("2 of 2 devices can be reached")
+    portal.settle()
+    assert portal.run("[...document.querySelectorAll('.owned a')].map((node) => node.innerText)") == ["Apple", "Apple"]
+    assert portal.run("[...document.querySelectorAll('.card .chip')].map((node) => node.innerText)") == ["lang:en", "news"]
+    rows = portal.run(ROWS)
+    assert [row.split("\n")[0] for row in rows] == ["For alice or others", "Only for alice", "For alice and all"], rows
+    assert all("2 of 2 devices" in row for row in rows), rows
+    portal.reads("were looked at, for 2 devices at most.")
+    portal.check()
+    portal.press("Only messages to this user alone")
+    portal.await_value(f"{ROWS}.length === 1 && {ROWS}[0].includes('Only for alice') && location.search === '?alone=1'")
+    portal.check()
+    # What undoes everything comes last.
+    assert portal.run("[...document.querySelectorAll('main button')].at(-1).innerText") == "Erase"
+    for width in (320, PHONE[0], 768):
+        portal.size(width, 844)
+        for scheme in ("light", "dark"):
+            portal.scheme(scheme)
+            portal.check()
+
+
+def test_a_notification_to_a_person_leads_to_them(portal, hub, stack):
+    add_phones(hub, stack.emulator, user="carl")
+    identifier = send(hub, "Hello, Carl", "$UserId:{carl}")
+    portal.visit(f"hub/demo/notifications/{identifier}")
+    portal.press("carl")
+    portal.await_value("location.pathname.endsWith('/users/carl')")
+    portal.press("Send to this user")
+    portal.await_value("location.pathname.endsWith('/compose')")
+
+
+def test_a_viewer_sees_what_went_to_a_person_alone_and_erases_nobody(tab):
+    ann = tab()
+    sign_in(ann, "ann", path="hub/shop")
+    at_home(ann, "ann")
+    install(ann, "dora1")
+    ann.visit("hub/shop/users/u-dora1")
+    ann.press("Only messages to this user alone")
+    ann.reads("Nothing was sent to this user alone")
+    ann.check()
+    page = tab()
+    sign_in(page, "vic", path="hub/shop/users/u-dora1")
+    at_home(page, "vic")
+    page.reads("Nothing was sent to this user alone")
+    assert "Erase" not in page.shown() and "Send to this user" not in page.shown()
+    page.check()
+    page.visit("hub/shop/users/nobody-here")
+    page.reads("This user has no device here")
+    page.check()
+
+
+@pytest.mark.parametrize("language", ["fr", "zh"])
+def test_the_pages_of_a_person_and_a_notification_speak(browser, address, hub, stack, language):
+    add_phones(hub, stack.emulator, user="ella")
+    identifier = send(hub, "Salut", "$UserId:{ella}")
+    page = PortalPage.of(browser, address, language)
+    for path in ("users/ella", f"notifications/{identifier}", "removals"):
+        page.visit(f"hub/demo/{path}")
+        page.check()
+    page.close()
+
+
+# --- One notification ----------------------------------------------------------------------------
+
+
+def test_a_notification_is_headed_by_what_it_says(portal, hub):
+    portal.call("Page.addScriptToEvaluateOnNewDocument", source=CLIPBOARD)
+    reply = hub.call(
+        "POST", "messages",
+        {"ServiceBusNotification-Format": "apple", "ServiceBusNotification-Tags": "heads", "Content-Type": "application/json"},
+        json.dumps({"aps": {"alert": {"title": "Your <weekend> list", "body": "Twelve new finds"}}}).encode(),
+    )
+    identifier = reply.headers["Location"].split("?")[0].rsplit("/", 1)[1]
+    portal.visit(f"hub/demo/notifications/{identifier}")
+    assert portal.run("document.querySelector('h1').innerText") == "Your <weekend> list"
+    assert portal.run("document.title").startswith("Your <weekend> list")
+    portal.reads("Twelve new finds")
+    assert identifier not in portal.shown()
+    assert copied(portal, "Id") == identifier
+    portal.check()
+
+
+@pytest.mark.parametrize(
+    "body, says",
+    [
+        ({"aps": {"alert": "For your eyes"}, "secureId": "i", "sealed": "c2VjcmV0"}, "Sealed message"),
+        ({"aps": {"content-available": 1}, "refresh": "scores"}, "Silent push"),
+    ],
+)
+def test_a_notification_without_words_is_headed_by_its_kind(portal, hub, body, says):
+    reply = hub.call(
+        "POST", "messages",
+        {"ServiceBusNotification-Format": "apple", "ServiceBusNotification-Tags": "wordless", "Content-Type": "application/json",
+         "apns-push-type": "background", "apns-priority": "5"},
+        json.dumps(body).encode(),
+    )
+    portal.visit("hub/demo/notifications/" + reply.headers["Location"].split("?")[0].rsplit("/", 1)[1])
+    assert portal.run("document.querySelector('h1').innerText") == says
+    portal.check()
+
+
+def test_a_schedule_is_headed_by_what_it_will_say(portal, hub):
+    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 86_400))
+    reply = hub.call(
+        "POST", "schedulednotifications",
+        {"ServiceBusNotification-Format": "template", "ServiceBusNotification-Tags": "news", "ServiceBusNotification-ScheduleTime": at,
+         "Content-Type": "application/json"},
+        json.dumps({"title": "Monday starts well", "message": "Three recipes"}).encode(),
+    )
+    portal.visit("hub/demo/notifications/" + reply.headers["Location"].split("?")[0].rsplit("/", 1)[1])
+    assert portal.run("document.querySelector('h1').innerText") == "Monday starts well"
+    portal.check()
+
+
+def test_what_bad_channel_says_is_true_of_a_device_that_stays(portal, hub, stack):
+    """A service that has never accepted a push with this credential is not believed."""
+    hub.call("PUT", "installations/stays-1", {"Content-Type": "application/json"}, json.dumps(
+        {"installationId": "stays-1", "platform": "xiaomi", "pushChannel": "unknown-to-xiaomi", "tags": ["stays2"]}))
+    reply = hub.call("POST", "messages", {
+        "ServiceBusNotification-Format": "xiaomi", "ServiceBusNotification-Tags": "stays2", "Content-Type": "application/json"},
+        b'{"title":"Hello","description":"you"}')
+    portal.visit("hub/demo/notifications/" + reply.headers["Location"].split("?")[0].rsplit("/", 1)[1])
+    portal.reads("BadChannel")
+    assert "The hub removes the device" not in portal.shown()
+    portal.reads("or has accepted no push with this credential yet")
+    assert hub.call("GET", "installations/stays-1").json()["installationId"] == "stays-1"
+    portal.check()

@@ -247,7 +247,7 @@ def test_devices_that_died_are_told_of_and_brought_back(portal, hub, stack):
     portal.visit(f"hub/demo/notifications/{identifier}")
     portal.await_value("document.querySelectorAll('[aria-label=\"Device by device\"] tbody tr').length === 7", limit=40)
     portal.reads("Unregistered")
-    portal.reads("The hub removes the device.")
+    portal.reads("A device is removed if its push service calls the handle dead, unless")
     portal.reads("Is anybody there?")
     portal.check()
     portal.visit("hub/demo/phones")

@@ -84,12 +84,12 @@ export function mine(hub) {
 }
 
 /** @param {Installation} installation */
-export function stateOf(installation) {
-  if (installation.pushChannelExpired) return badge(t('devices.dead'), 'bad');
-  const end = installation.expirationTime;
-  if (end && !isNever(end) && Date.parse(end) < Date.now()) return badge(t('devices.over'), 'note');
-  return badge(t('devices.alive'), 'good');
-}
+export const isReachable = ({ pushChannelExpired, expirationTime }) => !pushChannelExpired
+  && !(expirationTime && !isNever(expirationTime) && Date.parse(expirationTime) < Date.now());
+
+/** @param {Installation} installation */
+export const stateOf = (installation) => isReachable(installation) ? badge(t('devices.alive'), 'good')
+  : installation.pushChannelExpired ? badge(t('devices.dead'), 'bad') : badge(t('devices.over'), 'note');
 
 /**
  * @param {string[] | undefined} tags

@@ -105,9 +105,10 @@ function groupOf({ state, enqueueTime }) {
 
 /**
  * The rows, under the days on which they were sent; `add` appends more, `update` draws one again that has gone on.
- * @param {{to: (...segments: string[]) => string, items: Summary[], search?: string, isBrief?: boolean}} options
+ * @param {{to: (...segments: string[]) => string, items: Summary[], search?: string, isBrief?: boolean,
+ *   came?: (item: Summary) => import('./view.js').Child | import('./view.js').Child[]}} options `came`: the outcome, unless it is that of all devices
  */
-export function notificationRows({ to, items, search = '', isBrief = false }) {
+export function notificationRows({ to, items, search = '', isBrief = false, came: outcome = outcomeOf }) {
   dress('list.css');
   const node = el('div', { class: isBrief ? '' : 'sheet' });
   /** @type {Map<string, HTMLElement>} by heading */
@@ -118,7 +119,7 @@ export function notificationRows({ to, items, search = '', isBrief = false }) {
   /** @param {Summary} item */
   function row(item) {
     const { head, rest, isSaid } = wordsOf(item);
-    const came = el('div', { class: 'came' }, outcomeOf(item));
+    const came = el('div', { class: 'came' }, outcome(item));
     cells.set(item.notificationId, came);
     const all = total(item.outcomes);
     return el('li', null,
@@ -150,7 +151,7 @@ export function notificationRows({ to, items, search = '', isBrief = false }) {
     /** @param {Summary} item */
     update(item) {
       const cell = cells.get(item.notificationId);
-      if (cell) fill(cell, outcomeOf(item));
+      if (cell) fill(cell, outcome(item));
     },
   });
 }

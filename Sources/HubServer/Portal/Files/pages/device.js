@@ -4,6 +4,7 @@
 import * as api from '../api.js';
 import { handleOf, isNever, markedMine, markMine, stateOf } from '../devices.js';
 import { explain, explanationView, pretty, verdictBadge } from '../explanation.js';
+import { wordsOf } from '../notificationrows.js';
 import { platformName } from '../platforms.js';
 import { has, t } from '../text.js';
 import { announce, badge, button, code, confirm, copyButton, data, dialog, el, facts, field, form, heading, input, later, link, moment, nothing, pause, section, short, submitButton, table } from '../view.js';
@@ -141,7 +142,7 @@ async function pushes(page, device) {
   });
   return table(t('device.pushes'), [
     { head: t('device.when'), cell: (item) => moment(item.enqueueTime) },
-    { head: t('device.notification'), cell: (item) => link(page.to('notifications', item.notificationId), short(item.notificationId, 20)) },
+    { head: t('device.notification'), cell: (item) => link(page.to('notifications', item.notificationId), data(wordsOf(item).head)) },
     { head: t('device.to'), cell: (item) => item.tags ? data(item.tags) : t(`device.kind.${item.kind === 'direct' ? 'direct' : 'broadcast'}`) },
     { head: t('device.result'), cell: (item) => later(page.signal, async () => outcome(page, device, item, await told[items.indexOf(item)]), 1) },
   ], items);

@@ -5,6 +5,7 @@
 import { actorsOf } from '../activity.js';
 import * as api from '../api.js';
 import { explanationView } from '../explanation.js';
+import { senderOf, wordsOf } from '../notificationrows.js';
 import { advice, isOver, kindOf, outcomeBadges, sorted, stateBadge, stateName } from '../outcomes.js';
 import { formatName, platformName, platformOf } from '../platforms.js';
 import { preview } from '../preview.js';
@@ -19,6 +20,8 @@ export async function show(page) {
   const { id } = page.params;
   const path = api.at(page.hub, 'messages', id);
   let telemetry = await readTelemetry(path, page.signal);
+  const { head, rest, isSaid } = await words(page, telemetry);
+  page.title(head);
   const stands = el('div', { class: 'stack', 'aria-live': 'polite' });
   const actions = el('div', { class: 'actions' });
   const outcomes = el('div');
@@ -35,11 +38,11 @@ export async function show(page) {
   let sender = '';
   const drawFacts = () => fill(described, facts([
     [t('notification.state'), stateBadge(telemetry.state)],
-    [t('notification.to'), telemetry.tags ? el('span', { class: 'mono' }, data(telemetry.tags)) : t('notification.noTags')],
+    [t('notification.to'), toWhom(page, telemetry.tags)],
     [t('notification.format'), formatName(telemetry.format)],
     [t('notification.due'), telemetry.dueTime && moment(telemetry.dueTime)],
     [t('notification.accepted'), moment(telemetry.enqueueTime)],
-    [t('notifications.actor'), sender && short(sender, 32)],
+    [t('notifications.actor'), sender && senderOf(sender)],
     [t('notification.started'), telemetry.startTime && time(telemetry.startTime)],
     [t('notification.ended'), telemetry.endTime && time(telemetry.endTime)],
     [t('notification.took'), telemetry.startTime && telemetry.endTime
@@ -65,8 +68,10 @@ export async function show(page) {
   const described = el('div');
   page.main.append(
     el('p', { class: 'small' }, link(page.to('notifications'), '← ' + t('notifications.title'))),
-    heading(t('notification.title'), actions),
-    el('p', { class: 'mono small soft' }, data(id), ' ', copyButton(id)),
+    heading(head, actions),
+    rest && el('p', { class: isSaid ? 'lead' : 'lead soft' }, data(rest)),
+    el('p', { class: 'small soft' }, t('notification.id'), ' ', el('span', { class: 'mono' }, short(id, 22)), ' ',
+      copyButton(id, t('view.copy'), `${t('view.copy')}: ${t('notification.id')}`)),
     stands,
     section(t('notification.facts'), described),
     section(t('notification.outcomes'), outcomes),
@@ -84,6 +89,35 @@ export async function show(page) {
   void follow(page, path, telemetry.state, stands, update).catch((error) => {
     if (!page.signal.aborted) fill(stands, failure(error));
   });
+}
+
+/**
+ * What it says, as the list of notifications does, for the heading.
+ * @param {import('../app.js').Page} page
+ * @param {Telemetry} telemetry
+ */
+async function words(page, { enqueueTime, startTime, dueTime }) {
+  const { id } = page.params;
+  // The list has a schedule at the time at which it began.
+  const at = Date.parse(dueTime && startTime || enqueueTime);
+  const iso = (/** @type {number} */ ms) => new Date(ms).toISOString().replace(/\.\d+/, '');
+  const range = Number.isFinite(at) ? { from: iso(at - 1000), until: iso(at + 2000) } : {};
+  // Of the few of that second; without an answer the page has no worse a heading than before.
+  const { items } = await api.list(api.at(page.hub, 'messages'), 'notifications', { q: id, ...range }, null, page.signal)
+    .catch(() => ({ items: [] }));
+  const item = items.find(({ notificationId }) => notificationId === id);
+  const found = item && wordsOf(item);
+  return found && found.head !== id ? found : { head: t('notification.title'), rest: '', isSaid: false };
+}
+
+/**
+ * @param {import('../app.js').Page} page
+ * @param {string} tags
+ */
+function toWhom(page, tags) {
+  const user = /^\$UserId:\{([^{}]+)\}$/i.exec(tags)?.[1];
+  if (user) return link(page.to('users', user), data(user));
+  return tags ? el('span', { class: 'mono' }, data(tags)) : t('notification.noTags');
 }
 
 /**

@@ -1,33 +1,186 @@
 // @ts-check
-// A user: the devices, and erasing all data of the user in the hub, with a receipt.
+// A user: the devices, what they got, their tags, and erasing all data of the user in the hub, with a receipt.
 
 import * as api from '../api.js';
-import { installationColumns } from '../devices.js';
-import { t, time } from '../text.js';
-import { button, confirm, data, el, facts, heading, notice, pagedList, save, section } from '../view.js';
+import { isReachable, stateOf } from '../devices.js';
+import { dress } from '../dress.js';
+import { explain, verdictBadge } from '../explanation.js';
+import { notificationRows } from '../notificationrows.js';
+import { platformWord } from '../platforms.js';
+import { number, t, time } from '../text.js';
+import { badge, button, checkbox, chips, confirm, data, el, facts, fill, heading, later, link, notice, pagedList, save, section, short } from '../view.js';
+
+/** Recent notifications that are explained at a time, and devices for which they are. */
+const latest = 12;
+const mostDevices = 5;
+/** Requests under way at a time. */
+const atOnce = 4;
+
+/** @typedef {import('../devices.js').Installation} Installation */
+/** @typedef {import('../notificationrows.js').Summary} Summary */
 
 /** @param {import('../app.js').Page} page */
 export async function show(page) {
+  dress('overview.css');
   const { id } = page.params;
   page.title(id);
+  const isManager = api.role(page.hub) === 'manager';
+  /** @param {string | null} from */
+  const load = (from) => api.list(api.at(page.hub, 'installations'), 'installations', { user: id }, from, page.signal);
+  const first = await load(null);
+  /** @type {Set<string>} */
+  const tags = new Set();
+  const tagList = el('div');
+  /** @param {Installation[]} more */
+  const noteTags = (more) => {
+    for (const device of more) for (const tag of device.tags ?? []) tags.add(tag);
+    fill(tagList, tags.size ? chips([...tags].sort()) : el('p', { class: 'soft' }, t('device.noTags')));
+  };
+  noteTags([]);
+  const body = el('div', { class: 'stack' });
   const receipt = el('div', { role: 'status' });
-  page.main.append(
-    heading(t('user.title', { name: id }),
-      api.role(page.hub) !== 'viewer' && el('a', { href: page.to('compose') + '?tags=' + encodeURIComponent(`$UserId:{${id}}`), class: 'as-button' }, t('user.send')),
-      api.role(page.hub) === 'manager' && button(t('user.erase'), () => erase(page, receipt), { class: 'danger' })),
-    receipt,
+  const reachable = first.items.filter(isReachable).length;
+  const of = first.next ? t('user.andMore', { n: first.items.length }) : number(first.items.length);
+  body.append(
+    first.items.length > 0 ? el('p', { class: 'soft' }, t('user.reachable', { n: reachable, all: of })) : '',
     section(t('user.devices'), pagedList({
-      caption: t('user.devices'), columns: installationColumns(page).filter((column) => column.head !== t('devices.user')),
-      signal: page.signal, empty: t('user.none'),
-      load: (from) => api.list(api.at(page.hub, 'installations'), 'installations', { user: id }, from, page.signal),
-    })));
+      caption: t('user.devices'), signal: page.signal, empty: t('user.none'), view: (items) => cards(page, items, noteTags),
+      // The first page is there already.
+      load: async (from) => from === null ? first : load(from),
+    })),
+    el('div', { class: 'two' }, got(page, first.items, isManager), el('div', { class: 'stack' },
+      section(t('devices.tags'), el('p', { class: 'hint' }, t('user.tagsHint')), tagList),
+      isManager ? el('div', { class: 'danger-zone' }, el('span', { class: 'hint' }, t('user.eraseHint')),
+        button(t('user.erase'), () => erase(page, receipt, body), { class: 'danger' })) : '')));
+  page.main.append(
+    heading(id, api.role(page.hub) !== 'viewer' && el('a', {
+      href: page.to('compose') + '?tags=' + encodeURIComponent(`$UserId:{${id}}`), class: 'as-button main' }, t('user.send'))),
+    receipt, body);
+}
+
+/**
+ * @param {import('../app.js').Page} page
+ * @param {Installation[]} items
+ * @param {(more: Installation[]) => void} added
+ */
+function cards(page, items, added) {
+  const node = el('ul', { class: 'owned' });
+  /** @param {Installation[]} more */
+  const add = (more) => {
+    node.append(...more.map((device) => el('li', null, link(page.to('devices', device.installationId), nameOf(device)),
+      el('p', { class: 'hint' }, short(device.installationId, 26)), el('p', null, stateOf(device)))));
+    added(more);
+  };
+  add(items);
+  return Object.assign(node, { add });
+}
+
+/**
+ * The platform, of a browser with the host of its push service.
+ * @param {Installation} device
+ */
+function nameOf({ platform, pushChannel }) {
+  const endpoint = typeof pushChannel === 'string' ? '' : pushChannel?.endpoint ?? '';
+  const host = /^https?:\/\/([^/]+)/.exec(endpoint)?.[1];
+  return host ? `${platformWord(platform)}, ${host}` : platformWord(platform);
+}
+
+// --- What they got ---------------------------------------------------------------------------
+
+/**
+ * The messages to this user alone, whose outcomes are the user's; else the hub's latest that were for the user, as
+ * the hub explains them, which only managers may ask.
+ * @param {import('../app.js').Page} page
+ * @param {Installation[]} devices
+ * @param {boolean} isManager
+ */
+function got(page, devices, isManager) {
+  const list = el('div');
+  const alone = checkbox(t('user.alone'), !isManager || page.query.get('alone') === '1', (checked) => {
+    page.keep({ alone: checked ? '1' : null });
+    draw();
+  });
+  const draw = () => fill(list, alone.input.checked ? toThemAlone(page) : explained(page, devices.slice(0, mostDevices)));
+  draw();
+  const node = section(t('user.got', { name: page.params.id }), list);
+  if (isManager) {
+    const title = /** @type {Element} */ (node.firstElementChild);
+    node.prepend(el('div', { class: 'head-row' }, title, alone));
+  }
+  return node;
+}
+
+/** @param {import('../app.js').Page} page */
+function toThemAlone(page) {
+  const tag = `$UserId:{${page.params.id}}`;
+  return pagedList({
+    caption: t('user.alone'), signal: page.signal, enough: latest, empty: el('p', { class: 'hint' }, t('user.nothingAlone')),
+    load: async (from) => {
+      /** @type {{items: Summary[], next: string | null}} */
+      const { items, next } = await api.list(api.at(page.hub, 'messages'), 'notifications', { tag, $top: 25 }, from, page.signal);
+      return { items: items.filter(({ tags }) => isAlone(tags ?? '', tag)), next };
+    },
+    view: (items) => notificationRows({ to: page.to, items, isBrief: true }),
+  });
+}
+
+/**
+ * Whether an expression with this tag reaches nobody without it.
+ * @param {string} expression
+ * @param {string} tag
+ */
+const isAlone = (expression, tag) => !expression.includes('||')
+  && expression.toLowerCase().replace(/\s/g, '').split('&&').some((part) => part.replace(/[()]/g, '') === tag.toLowerCase());
+
+/**
+ * @param {import('../app.js').Page} page
+ * @param {Installation[]} devices
+ */
+function explained(page, devices) {
+  if (devices.length === 0) return el('p', { class: 'hint' }, t('user.none'));
+  /** @type {Map<string, any[]>} verdicts by notification */
+  const verdicts = new Map();
+  let looked = 0;
+  const hint = el('p', { class: 'hint' });
+  return el('div', { class: 'stack' }, pagedList({
+    caption: t('user.got', { name: page.params.id }), signal: page.signal, enough: 1, empty: el('p', { class: 'hint' }, t('user.nothingLately')),
+    load: async (from) => {
+      /** @type {{items: Summary[], next: string | null}} */
+      const { items, next } = await api.list(api.at(page.hub, 'messages'), 'notifications', { $top: latest }, from, page.signal);
+      const asked = items.flatMap((item) => devices.map((device) => ({ item, device })));
+      const ask = async () => {
+        for (let one = asked.shift(); one; one = asked.shift()) {
+          const { item: { notificationId }, device } = one;
+          const { verdict } = await explain(page.hub, notificationId, device.installationId, page.signal);
+          verdicts.set(notificationId, [...verdicts.get(notificationId) ?? [], verdict]);
+        }
+      };
+      await Promise.all(Array.from({ length: atOnce }, ask));
+      looked += items.length;
+      hint.textContent = t('user.looked', { n: looked, devices: devices.length });
+      return { items: items.filter(({ notificationId }) => verdicts.get(notificationId)?.some((verdict) => !elsewhere.has(verdict))), next };
+    },
+    view: (items) => notificationRows({ to: page.to, items, isBrief: true, came: ({ notificationId }) => el('span', null, outcome(verdicts.get(notificationId) ?? [])) }),
+  }), hint);
+}
+
+/** Verdicts on a device that the notification was not for. */
+const elsewhere = new Set(['tags-differ', 'not-addressed', 'too-late', 'no-device']);
+
+/** @param {string[]} all verdicts, one a device */
+function outcome(all) {
+  const own = all.filter((verdict) => !elsewhere.has(verdict));
+  const well = own.filter((verdict) => verdict === 'delivered').length;
+  if (own.length === 1 || well === 0) return verdictBadge(own.find((verdict) => verdict !== 'duplicate') ?? own[0]);
+  return badge(t('user.deliveredTo', { n: well, all: own.length }), own.includes('failed') ? 'note' : 'good');
 }
 
 /**
  * @param {import('../app.js').Page} page
  * @param {HTMLElement} place
+ * @param {HTMLElement} body what there was to see of the user
  */
-async function erase(page, place) {
+async function erase(page, place, body) {
   const user = page.params.id;
   /** @type {Record<string, number> | null} */
   let counts = null;
@@ -37,6 +190,7 @@ async function erase(page, place) {
   });
   if (!counts) return;
   const receipt = { hub: page.hub, user, erasedAt: new Date().toISOString(), ...(/** @type {object} */ (counts)) };
+  fill(body);
   place.replaceChildren(notice('good',
     el('p', { class: 'strong' }, t('user.erased', { time: time(receipt.erasedAt) })),
     facts(Object.entries(counts).map(([name, count]) => [t(`user.count.${name}`), data(String(count))])),
