@@ -66,6 +66,12 @@ static const struct belfry_web_file portal[] = {
     {"icon.svg", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/icon.svg" suffix(, 0)
     }},
+    {"keys.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/keys.js" suffix(, 0)
+    }},
+    {"lately.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/lately.js" suffix(, 0)
+    }},
     {"list.css", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/list.css" suffix(, 0)
     }},

@@ -63,12 +63,13 @@ def count_of(hub, text, tags):
 
 PROPERTY = """
 (async () => {
-  const { blank, empty, fieldsOf, isVisible, read, write } = await import('/$portal/message.js');
+  const { blank, empty, fieldsOf, isSilent, isVisible, pack, read, write } = await import('/$portal/message.js');
   let seed = %d;
   const dice = (n) => { seed = (seed * 1103515245 + 12345) %% 2147483648; return Math.floor(seed / 65536) %% n; };
   const pick = (list) => list[dice(list.length)];
   const words = ['Goal!', 'it\\'s "quoted"', '<b>&amp;</b>', ']]>', '😀👩‍👩‍👧', 'שלום عليكم \\u202e', 'a\\nb\\tc', '日本語', '\\\\', '${x}', '  edges  ', '0', '__proto__', "'\\"><toast/>"];
-  const form = () => ({ ...blank,
+  const silenced = (one) => ({ ...one, silent: isSilent(one) ? '1' : '' });
+  const form = () => silenced({ ...blank, data: pick(['', '', pack([['order', '42'], ['a "b"', '<c>'], ['2', '']]), pack([['e', '😀']])]),
     title: pick(['', ...words]), text: pick(['', ...words]), subtitle: pick(['', ...words]), button: pick(['', 'See the list', '😀', 'Ouvrir « là »', '"<&>"']),
     link: pick(['', 'https://shop.example/a?b=c&d="e"', 'shop:list/1']), image: pick(['', 'https://cdn.example/a.jpg?x=1&y=2']),
     badge: pick(['', '0', '1', '99']), sound: pick(['default', 'none', 'bell.caf']), ttl: pick(['', '0', '3600', '604800']),
@@ -93,7 +94,7 @@ PROPERTY = """
       check('first');
       // Without the form's help what a payload says is the same, but for what it cannot say.
       const alone = read(platform, content, blank);
-      for (const name of ['title', 'text', 'link', 'image', 'group', 'urgency'].filter((name) => names.includes(name))) {
+      for (const name of ['title', 'text', 'link', 'image', 'group', 'urgency', 'data', 'silent'].filter((name) => names.includes(name))) {
         if (alone[name] !== one[name]) wrong.push([platform, 'alone', name, one[name], alone[name], content.body]);
       }
       // What the form does not know survives what is written, and an untouched form writes nothing.
@@ -119,8 +120,9 @@ PROPERTY = """
       const kept = platform === 'wns' ? content.body.includes('<header id="1"/>') && content.body.includes('<!-- mine -->') && content.body.includes('displayTimestamp="now"')
         : (() => {
           const value = JSON.parse(content.body);
-          const has = (part) => Object.keys(others).every((name) => same(part?.[name], others[name]));
-          return has(value) && (platform !== 'apns' || has(value.aps)) && (platform !== 'fcmv1' || has(value.message.webpush));
+          const has = (part, names = Object.keys(others)) => names.every((name) => same(part?.[name], others[name]));
+          // Beside aps, a text is data, which the form knows.
+          return has(value, Object.keys(others).filter((name) => platform !== 'apns' || name !== 'ünknown')) && (platform !== 'apns' || has(value.aps)) && (platform !== 'fcmv1' || has(value.message.webpush));
         })();
       if (!kept || content.headers['X-Mine'] !== 'kept') wrong.push([platform, 'lost', content.body]);
       // An empty form leaves nothing of its own behind.
@@ -576,4 +578,125 @@ def test_all_of_it_fits_and_can_be_read(browser, address, language, width):
     for scheme in ("light", "dark"):
         page.scheme(scheme)
         page.check()
+    page.close()
+
+
+# --- Data, tags that were meant, keys ------------------------------------------------------------
+
+
+def test_extra_data_goes_to_every_platform_that_has_a_place_for_it(portal, hub, stack):
+    add_one_of_each(portal, "data")
+    portal.visit("hub/demo/compose?tags=data")
+    portal.await_value(f"{GO}.innerText === 'Send to 4 devices'")
+    unfold(portal)
+    portal.fill("Title", "Your order")
+    portal.press("Add data")
+    name, text = (f"[...document.querySelectorAll('[aria-label=\"{label} of the data\"]')].at(-1)" for label in ("Name", "Value"))
+    for box, words in ((name, "order"), (text, "4\"2 <b>")):
+        portal.run(f"(() => {{ const box = {box}; box.value = {json.dumps(words)}; box.dispatchEvent(new Event('input', {{ bubbles: true }})); }})()")
+    assert json.loads(payload(portal, "apns"))["order"] == '4"2 <b>'
+    assert json.loads(payload(portal, "fcmv1"))["message"]["data"] == {"order": '4"2 <b>'}
+    assert json.loads(payload(portal, "browser"))["data"] == {"order": '4"2 <b>'}
+    assert '4"2' not in payload(portal, "wns") and "4&quot;2" not in payload(portal, "wns")
+    # And back: a text that somebody writes beside aps is data, a number stays theirs.
+    choose(portal, "apns")
+    portal.run(
+        "(() => { const box = document.querySelector('textarea.code'); const value = JSON.parse(box.value); value.kind = 'sale'; value.count = 3;"
+        " box.value = JSON.stringify(value); box.dispatchEvent(new Event('input', { bubbles: true })); })()"
+    )
+    portal.await_value("[...document.querySelectorAll('[aria-label=\"Name of the data\"]')].map((box) => box.value).join() === 'kind,order'")
+    assert json.loads(payload(portal, "fcmv1"))["message"]["data"] == {"kind": "sale", "order": '4"2 <b>'}
+    assert json.loads(payload(portal, "apns"))["count"] == 3
+    portal.check()
+    # A name that a service has for itself is told at the field.
+    portal.run(f"(() => {{ const box = {name}; box.value = 'google.x'; box.dispatchEvent(new Event('input', {{ bubbles: true }})); }})()")
+    portal.press("Send to 4 devices", within=DOCK)
+    portal.reads("Each name once, and none of aps")
+    portal.await_value("document.activeElement.getAttribute('aria-label') === 'Name of the data'")
+    portal.check()
+
+
+def test_data_without_words_is_a_silent_push(portal, hub, stack):
+    device = add_phones(hub, stack.emulator, tags=("silence",))[0]
+    portal.visit("hub/demo/compose?tags=silence")
+    portal.await_value(f"{GO}.innerText === 'Send to 1 device'")
+    unfold(portal)
+    portal.press("Add data")
+    for label, words in (("Name", "sync"), ("Value", "all")):
+        portal.run(f"(() => {{ const box = document.querySelector('[aria-label=\"{label} of the data\"]'); box.value = '{words}'; box.dispatchEvent(new Event('input', {{ bubbles: true }})); }})()")
+    assert json.loads(payload(portal)) == {"aps": {"content-available": 1}, "sync": "all"}
+    portal.press("Send to 1 device", within=DOCK)
+    portal.await_value("location.pathname.includes('/notifications/')")
+    arrived = stack.emulator.await_notifications({"deviceId": device}, 1)[0]
+    assert arrived["headers"]["apns-push-type"] == "background" and arrived["headers"]["apns-priority"] == "5"
+    portal.reads("Silent push")
+    # With words it is an alert again.
+    portal.visit("hub/demo/compose?tags=silence")
+    unfold(portal)
+    portal.press("Add data")
+    portal.run("(() => { const box = document.querySelector('[aria-label=\"Name of the data\"]'); box.value = 'sync'; box.dispatchEvent(new Event('input', { bubbles: true })); })()")
+    portal.fill("Title", "Now with words")
+    assert "content-available" not in payload(portal) and "Now with words" in payload(portal)
+
+
+def test_a_tag_that_nobody_has_is_told_with_the_one_that_was_meant(portal, hub, stack):
+    add_phones(hub, stack.emulator, count=2, tags=("weekend",))
+    portal.visit("hub/demo/compose?tags=weekand%20%26%26%20!muted")
+    portal.reads("No device has the tag weekand. Did you mean weekend (2 devices)?")
+    assert portal.run(f"{GO}.disabled") and not portal.run("[...document.querySelectorAll('.dock button')].find((node) => node.innerText === 'Test on my devices').disabled")
+    portal.check()
+    portal.press("Use weekend")
+    portal.await_value(f"{GO}.innerText === 'Send to 2 devices'")
+    assert value(portal, "Tag expression") == "weekend && !muted"
+    portal.fill("Tag expression", "like-nothing-else")
+    portal.reads("No device has the tag like-nothing-else.")
+    assert "Did you mean" not in portal.shown()
+
+
+def test_expressions_of_late_are_offered(portal, hub, stack):
+    add_phones(hub, stack.emulator, tags=("offered",))
+    hub.call(
+        "POST", "messages",
+        {"ServiceBusNotification-Format": "template", "ServiceBusNotification-Tags": "offered && !muted", "Content-Type": "application/json"},
+        b'{"message":"x"}',
+    )
+    portal.visit("hub/demo/compose")
+    portal.press("offered && !muted")
+    portal.await_value(f"{GO}.innerText === 'Send to 1 device' || document.body.innerText.includes('1 device')")
+    assert value(portal, "Tag expression") == "offered && !muted"
+    portal.check()
+
+
+def test_single_keys_work_outside_of_fields_and_can_be_turned_off(browser, address):
+    page = PortalPage.of(browser, address)
+    page.visit("hub/demo/policies")
+    page.key("c", text="c")
+    page.await_value("location.pathname.endsWith('/compose') && document.querySelector('.dock') !== null")
+    page.fill("Title", "")
+    page.run("[...document.querySelectorAll('main label')].find((node) => node.innerText === 'Title').control.focus()")
+    for key in "c/?":
+        page.key(key, text=key)
+    page.await_value("[...document.querySelectorAll('main label')].find((node) => node.innerText === 'Title').control.value === 'c/?'")
+    page.run("document.activeElement.blur()")
+    page.key("/", text="/")
+    page.await_value("location.pathname.endsWith('/notifications') && document.activeElement.type === 'search'")
+    page.run("document.activeElement.blur()")
+    page.key("?", text="?")
+    page.reads("Use the single keys / c ?")
+    page.check()
+    page.press("Use the single keys / c ?")
+    page.key("Escape")
+    page.await_value("document.querySelector('dialog') === null")
+    page.run("document.activeElement.blur()")
+    for key in "c/?":
+        page.key(key, text=key)
+    assert page.run("location.pathname").endswith("/notifications") and page.run("document.activeElement.type !== 'search' && !document.querySelector('dialog')")
+    # Where they are turned on again, there is a button.
+    page.visit("hub/demo")
+    page.run("[...document.querySelectorAll('#side button')].at(-1).click()")
+    page.press("Use the single keys / c ?")
+    page.press("Close")
+    page.run("document.activeElement.blur()")
+    page.key("c", text="c")
+    page.await_value("location.pathname.endsWith('/compose')")
     page.close()

@@ -8,6 +8,7 @@
 // Modules are loaded when they are first shown, so unused pages cost nothing.
 
 import * as api from './api.js';
+import * as keys from './keys.js';
 import { chooseLanguage, currentLanguage, languages, loadTexts, t } from './text.js';
 import { announce, button, el, failure, fill, heading, link, notice, pause, select, skeleton, svg } from './view.js';
 
@@ -236,6 +237,7 @@ function frame(hub, current) {
       href: hubAddress(hub, ...there), 'aria-current': isHere ? 'page' : null,
     }, t(route.name)));
   }
+  items.push(button(t('keys.title'), keys.showKeys, { class: 'quiet keys-button' }));
   fill(side, items);
   side.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
 }
@@ -281,6 +283,18 @@ addEventListener('popstate', () => {
   if (location.pathname + location.search !== shownAddress) void render(true);
 });
 api.events.addEventListener('lost', () => void watch());
+keys.listen(() => {
+  const hub = match(location.pathname.slice(root.length))?.params.hub;
+  if (!hub || !api.who()) return null;
+  const find = () => [.../** @type {NodeListOf<HTMLElement>} */ (main.querySelectorAll('input[type=search]'))].find((box) => box.offsetParent);
+  return {
+    search: async () => {
+      if (!find()) await go(hubAddress(hub, 'notifications'));
+      find()?.focus();
+    },
+    compose: () => go(hubAddress(hub, 'compose')),
+  };
+});
 let isEnding = false;
 api.events.addEventListener('expired', async () => {
   // Concurrent requests are refused together; keep a form that is being filled in.

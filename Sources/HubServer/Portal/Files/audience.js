@@ -4,9 +4,10 @@
 
 import * as api from './api.js';
 import { mine } from './devices.js';
+import { replaced, sentLately, unknownTag } from './lately.js';
 import { platformWord } from './platforms.js';
 import { number, t } from './text.js';
-import { bare, calmly, el, failure, fill, input, labelled, svg } from './view.js';
+import { bare, button, calmly, el, failure, fill, input, labelled, svg } from './view.js';
 
 /** @typedef {'everyone' | 'tags' | 'person' | 'device' | 'mine'} Target */
 /** @typedef {{target: Target, tags: string, person: string, device: string, handle: string}} Whom `handle`: in place of `device` */
@@ -59,6 +60,36 @@ export function audience({ hub, signal, whom, changed, counted }) {
   const noMine = el('p', { class: 'hint' }, t('compose.mineHint'));
   const reach = el('div', { role: 'status' });
   const trouble = el('div');
+  const lately = el('p', { class: 'hint chips' });
+  const meant = el('div', { role: 'status' });
+  /** @param {string} expression */
+  const take = (expression) => {
+    whom.tags = expression;
+    tags.control.value = expression;
+    tags.control.focus();
+    recount();
+    changed();
+  };
+  let isLatelyAsked = false;
+  const offerLately = async () => {
+    if (isLatelyAsked || whom.target !== 'tags') return;
+    isLatelyAsked = true;
+    const found = await sentLately(hub, signal).catch(() => []);
+    fill(lately, found.length > 0 && t('compose.lately'), found.map((expression) =>
+      button(expression, () => take(expression), { class: 'small-button mono' })));
+  };
+  /**
+   * Of an expression that nobody satisfies: the tag that nobody has, and the one that may be meant.
+   * @param {string} expression
+   * @param {AbortSignal} asked
+   */
+  const offerNear = async (expression, asked) => {
+    const found = await unknownTag(hub, expression, asked).catch(() => null);
+    if (!found || asked.aborted) return;
+    const { tag, near, devices } = found;
+    fill(meant, el('p', { class: 'hint' }, near === null ? t('compose.unknownTag', { tag }) : t('compose.nearTag', { tag, near, n: devices }), near !== null && ' ',
+      near !== null && button(t('compose.useTag', { near }), () => take(replaced(expression, tag, near)), { class: 'small-button' })));
+  };
 
   const count = async () => {
     asked.abort();
@@ -69,6 +100,7 @@ export function audience({ hub, signal, whom, changed, counted }) {
       const { counts, estimate } = await api.json(api.at(hub, 'audience'), { query: { tags: isFor }, signal: own.signal });
       if (own.signal.aborted) return;
       known = { isFor, counts, isAbout: Boolean(estimate) };
+      if (counts.length === 0 && whom.target === 'tags' && isFor) void offerNear(isFor, own.signal);
     } catch (error) {
       if (own.signal.aborted) return;
       if (error instanceof api.APIError && error.status === 400) fault = error.message;
@@ -84,6 +116,7 @@ export function audience({ hub, signal, whom, changed, counted }) {
     known = null;
     fault = '';
     fill(trouble);
+    fill(meant);
     draw();
     if (whom.handle && whom.target === 'device') return counted();
     if (expressionOf(hub, whom) === '') return counted();
@@ -91,7 +124,8 @@ export function audience({ hub, signal, whom, changed, counted }) {
     return counted();
   }
   function draw() {
-    tags.node.hidden = whom.target !== 'tags';
+    tags.node.hidden = lately.hidden = whom.target !== 'tags';
+    void offerLately();
     person.node.hidden = whom.target !== 'person';
     device.node.hidden = whom.target !== 'device';
     raw.hidden = whom.target !== 'device';
@@ -118,7 +152,7 @@ export function audience({ hub, signal, whom, changed, counted }) {
       recount();
       changed();
     }),
-    tags.node, person.node, device.node, raw, noMine, reach, trouble);
+    tags.node, lately, person.node, device.node, raw, noMine, reach, meant, trouble);
   draw();
   return {
     node, recount, whom, isCounting,

@@ -2,14 +2,14 @@
 // The fields of a message: those that platforms have in common, and those that templates ask for.
 
 import { readSession } from './api.js';
-import { faults, fieldsOf } from './message.js';
+import { faults, fieldsOf, isSilent, pack, unpack } from './message.js';
 import { platformWord } from './platforms.js';
 import { symbol } from './preview.js';
 import { span, t } from './text.js';
-import { button, dialog, el, field, fill, form, input, labelled, select, submitButton } from './view.js';
+import { button, dialog, el, field, fill, form, freshID, input, labelled, select, submitButton } from './view.js';
 
 /** @typedef {import('./message.js').Fields} Fields */
-/** @typedef {import('./message.js').FieldName} FieldName */
+/** @typedef {Exclude<import('./message.js').FieldName, 'silent'>} FieldName */
 
 /** Length of a title and of a text that every phone shows whole. */
 const lengths = { title: 50, text: 150 };
@@ -38,8 +38,11 @@ export function messageForm(fields, changed) {
     if (keptText !== undefined) keeping.textContent = keptText === 0 ? t('compose.textOff') : keptText ? t('compose.textKept', { time: span(keptText) }) : t('compose.textStays');
   });
   const options = (/** @type {[string, string][]} */ list, /** @type {FieldName} */ name) => select(list, fields[name], () => {});
-  /** @type {Record<FieldName, ReturnType<typeof labelled<any>>>} */
-  const all = {
+  /**
+   * Fields with one control.
+   * @type {Record<Exclude<FieldName, 'data'>, ReturnType<typeof labelled<any>>>}
+   */
+  const single = {
     title: labelled(t('compose.title.label'), input({ class: 'title-box', spellcheck: 'true' }), { class: 'full' }),
     text: labelled(t('compose.text'), el('textarea', { class: 'message', spellcheck: 'true' }), { class: 'full', hint: keeping }),
     subtitle: labelled(t('compose.subtitle'), input({ spellcheck: 'true' })),
@@ -53,45 +56,53 @@ export function messageForm(fields, changed) {
     urgency: labelled(t('compose.urgency'), options([['normal', t('compose.urgency.normal')], ['quiet', t('compose.urgency.quiet')], ['urgent', t('compose.urgency.urgent')]], 'urgency')),
     group: labelled(t('compose.group'), input({ placeholder: 'lists' }), { hint: t('compose.groupHint') }),
   };
-  all.sound.node.append(soundFile);
-  const names = /** @type {FieldName[]} */ (Object.keys(all));
+  single.sound.node.append(soundFile);
+  const names = /** @type {Exclude<FieldName, 'data'>[]} */ (Object.keys(single));
+  /** @param {() => void} said */
+  const edited = (said) => {
+    said();
+    fields.silent = isSilent(fields) ? '1' : '';
+    say();
+    changed();
+  };
+  const data = dataField((text) => edited(() => { fields.data = text; }));
+  const all = { ...single, data };
   const moreHint = el('span', { class: 'hint' });
 
   /** Texts that depend on what stands in the fields. */
   const say = () => {
     for (const name of /** @type {('title' | 'text')[]} */ (['title', 'text'])) {
-      all[name].beside.textContent = fields[name] ? t('compose.length', { n: [...fields[name]].length, most: lengths[name] }) : '';
+      single[name].beside.textContent = fields[name] ? t('compose.length', { n: [...fields[name]].length, most: lengths[name] }) : '';
     }
-    soundFile.hidden = all.sound.control.value !== 'file';
+    soundFile.hidden = single.sound.control.value !== 'file';
     moreHint.textContent = [timeName(fields.ttl), fields.replaces && t('compose.replacesIt', { name: fields.replaces }),
       t(`compose.urgency.${fields.urgency}`)].filter(Boolean).join(' · ');
   };
   /** Shows the fields as they are. */
   const show = () => {
-    fill(all.ttl.control, [...new Set([...times, fields.ttl])].map((value) => el('option', { value }, timeName(value))));
+    fill(single.ttl.control, [...new Set([...times, fields.ttl])].map((value) => el('option', { value }, timeName(value))));
     for (const name of names) {
-      const { control } = all[name];
+      const { control } = single[name];
       const value = name !== 'sound' || ['default', 'none'].includes(fields.sound) ? fields[name] : 'file';
       if (control.value !== value) control.value = value;
     }
-    if (all.sound.control.value === 'file' && soundFile.value !== fields.sound) soundFile.value = fields.sound;
+    data.show(fields.data);
+    if (single.sound.control.value === 'file' && soundFile.value !== fields.sound) soundFile.value = fields.sound;
     say();
   };
   for (const name of names) {
-    const { control, fault } = all[name];
-    const take = () => {
+    const { control, fault } = single[name];
+    const take = () => edited(() => {
       const value = control.value;
       fields[name] = name === 'sound' && value === 'file' ? soundFile.value.trim() || 'default'
         : ['title', 'text', 'subtitle', 'button'].includes(name) ? value : value.trim();
       fault('');
-      say();
-      changed();
-    };
+    });
     control.addEventListener('input', take);
     if (name === 'sound') soundFile.addEventListener('input', take);
   }
   show();
-  const more = fold(t('compose.more'), moreHint, el('div', { class: 'fields' }, all.ttl.node, all.replaces.node, all.urgency.node, all.group.node));
+  const more = fold(t('compose.more'), moreHint, el('div', { class: 'fields' }, all.ttl.node, all.replaces.node, all.urgency.node, all.group.node, data.node));
   const first = el('div', { class: 'fields' }, names.slice(0, 8).map((name) => all[name].node));
   return {
     first, more, show,
@@ -102,7 +113,7 @@ export function messageForm(fields, changed) {
     offer(platforms) {
       const [isTemplate] = platforms.map((one) => one === 'template');
       first.hidden = isTemplate;
-      for (const name of names) {
+      for (const name of /** @type {FieldName[]} */ (Object.keys(all))) {
         const able = platforms.filter((platform) => fieldsOf(platform).includes(name));
         all[name].node.hidden = able.length === 0;
         if (name !== 'title' && name !== 'text') {
@@ -117,8 +128,9 @@ export function messageForm(fields, changed) {
      */
     complain(more) {
       const found = { ...faults(fields), ...more };
-      const wrong = names.filter((name) => found[name] && !all[name].node.hidden);
-      for (const name of names) all[name].fault(wrong.includes(name) ? t(String(found[name])) : '');
+      const known = /** @type {FieldName[]} */ (Object.keys(all));
+      const wrong = known.filter((name) => found[name] && !all[name].node.hidden);
+      for (const name of known) all[name].fault(wrong.includes(name) ? t(String(found[name])) : '');
       const [one] = wrong;
       if (!one) return false;
       all[one].control.closest('details')?.setAttribute('open', '');
@@ -127,7 +139,58 @@ export function messageForm(fields, changed) {
     },
   };
 }
-
+/**
+ * Names and texts for the app, as many as wanted.
+ * @param {(data: string) => void} changed
+ */
+function dataField(changed) {
+  const rows = el('div', { class: 'stack' });
+  const beside = el('span', { class: 'only' });
+  const [hintID, faultID] = [freshID(), freshID()];
+  const wrong = el('div', { class: 'hint bad-text', id: faultID, hidden: true });
+  const pairs = () => /** @type {[string, string][]} */ ([...rows.children].map((row) => {
+    const [name, text] = row.querySelectorAll('input');
+    return [name.value.trim(), text.value];
+  }).filter(([name, text]) => name !== '' || text !== ''));
+  /** @param {string} text */
+  const fault = (text) => {
+    wrong.textContent = text;
+    wrong.hidden = text === '';
+    control.setAttribute('aria-describedby', text ? `${hintID} ${faultID}` : hintID);
+  };
+  const told = () => {
+    fault('');
+    changed(pack(pairs()));
+  };
+  const add = (name = '', text = '') => {
+    const nameBox = input({ value: name, 'aria-label': t('compose.dataName'), placeholder: 'order', autocapitalize: 'off' });
+    const textBox = input({ value: text, 'aria-label': t('compose.dataText') });
+    const row = el('div', { class: 'pair' }, nameBox, textBox, button('×', () => {
+      row.remove();
+      told();
+      adder.focus();
+    }, { 'aria-label': t('compose.dataRemove'), class: 'quiet' }));
+    for (const box of [nameBox, textBox]) box.addEventListener('input', told);
+    rows.append(row);
+    return nameBox;
+  };
+  const adder = button(t('compose.dataAdd'), () => add().focus(), { class: 'small-button' });
+  const control = el('fieldset', { class: 'stack', 'aria-describedby': hintID }, el('legend', { class: 'unseen' }, t('compose.data')), rows, el('div', null, adder));
+  // Of the group, the first that can be written into.
+  control.focus = () => /** @type {HTMLElement} */ (rows.querySelector('input') ?? adder).focus();
+  const node = el('div', { class: 'field full' },
+    el('div', { class: 'label-row' }, el('span', { class: 'strong', 'aria-hidden': 'true' }, t('compose.data')), beside), control,
+    el('div', { class: 'hint', id: hintID }, t('compose.dataHint')), wrong);
+  return {
+    node, control, beside, fault,
+    /** @param {string} data */
+    show(data) {
+      if (pack(pairs()) === data) return;
+      rows.replaceChildren();
+      for (const [name, text] of unpack(data)) add(name, text);
+    },
+  };
+}
 
 // --- Properties of templates -----------------------------------------------------------------
 

@@ -6,9 +6,9 @@ import { ensured, marks, parse, setText, textIn, written } from './markup.js';
 import { tidy } from './payloads.js';
 
 /**
- * @typedef {'title' | 'subtitle' | 'text' | 'image' | 'badge' | 'sound' | 'link' | 'button' | 'group' | 'ttl' | 'replaces' | 'urgency'} FieldName
+ * @typedef {'title' | 'subtitle' | 'text' | 'image' | 'badge' | 'sound' | 'link' | 'button' | 'group' | 'ttl' | 'replaces' | 'urgency' | 'data' | 'silent'} FieldName
  * @typedef {Record<FieldName, string>} Fields `sound`: 'default', 'none' or a file; `ttl`: seconds;
- *   `urgency`: 'quiet', 'normal' or 'urgent'
+ *   `urgency`: 'quiet', 'normal' or 'urgent'; `data`: of `pack`; `silent`: '1' for data without words
  * @typedef {{body: string, headers: Record<string, string>}} Content
  * @typedef {{value: any, headers: Record<string, string>}} Draft a content while it is changed
  *
@@ -21,7 +21,7 @@ import { tidy } from './payloads.js';
 /** @type {Fields} */
 export const blank = {
   title: '', subtitle: '', text: '', image: '', badge: '', sound: 'default', link: '', button: '', group: '', ttl: '',
-  replaces: '', urgency: 'normal',
+  replaces: '', urgency: 'normal', data: '', silent: '',
 };
 
 /** @param {any} value */
@@ -105,6 +105,46 @@ const kebab = (/** @type {string} */ label) =>
 /** WNS takes letters and digits, at most 16. */
 const wnsTag = (/** @type {string} */ word) => word.replace(/[^A-Za-z0-9]/g, '').slice(0, 16);
 
+// --- Extra data: names and texts for the app -------------------------------------------------
+
+/**
+ * As a field has them: the same for the same pairs.
+ * @param {[string, string][]} pairs
+ */
+export const pack = (pairs) => pairs.length === 0 ? '' : JSON.stringify([...pairs].sort(([one], [other]) => one < other ? -1 : one > other ? 1 : 0));
+
+/**
+ * @param {string} data of `pack`
+ * @returns {[string, string][]}
+ */
+export const unpack = (data) => data === '' ? [] : JSON.parse(data);
+
+/** Names that a service or a field of the form has for itself. */
+const reserved = /^(|aps|link|image|button|from|message_type|__proto__)$|^(google|gcm)\./;
+
+/**
+ * The texts among the members there. Anything else is not the form's, and survives.
+ * @param {string[]} path
+ * @param {string[]} taken by other fields
+ * @returns {Codec}
+ */
+function extra(path, taken) {
+  /** @param {Draft} draft */
+  const own = ({ value }) => {
+    const place = at(value, path);
+    return !isObject(place) ? [] : /** @type {[string, string][]} */ (Object.entries(place))
+      .filter(([name, text]) => typeof text === 'string' && name !== '__proto__' && !taken.includes(name));
+  };
+  return {
+    get: (draft) => pack(own(draft)),
+    set: (draft, data) => {
+      const wanted = unpack(data).filter(([name]) => name !== '' && name !== '__proto__' && !taken.includes(name));
+      for (const [name] of own(draft)) if (!wanted.some(([one]) => one === name)) put(draft.value, [...path, name], undefined);
+      for (const [name, text] of wanted) put(draft.value, [...path, name], text);
+    },
+  };
+}
+
 /** @param {Draft} draft */
 const alertIsText = ({ value }) => typeof value.aps?.alert === 'string';
 
@@ -120,6 +160,11 @@ const expiration = {
   },
   set: (draft, ttl) => setHeader(draft, 'apns-expiration', ttl === '' || ttl === '0' ? ttl : String(Math.floor(Date.now() / 1000) + Number(ttl))),
 };
+
+/** @type {Record<string, string>} */
+const priorities = { quiet: '5', urgent: '10' };
+/** @param {Draft} draft */
+const isBackground = (draft) => header(draft, 'apns-push-type') === 'background';
 
 /** @type {Record<string, Partial<Record<FieldName, Codec>>>} */
 const json = {
@@ -174,7 +219,17 @@ const json = {
       get: ({ value }) => ({ passive: 'quiet', 'time-sensitive': 'urgent' }[said(at(value, ['aps', 'interruption-level']))] ?? 'normal'),
       set: (draft, text) => {
         put(draft.value, ['aps', 'interruption-level'], { quiet: 'passive', urgent: 'time-sensitive' }[text]);
-        setHeader(draft, 'apns-priority', { quiet: '5', urgent: '10' }[text] ?? '');
+        setHeader(draft, 'apns-priority', isBackground(draft) ? '5' : priorities[text] ?? '');
+      },
+    },
+    data: extra([], ['aps', 'link', 'image']),
+    // Apple takes what shows nothing only so.
+    silent: {
+      get: (draft) => at(draft.value, ['aps', 'content-available']) === 1 && isBackground(draft) ? '1' : '',
+      set: (draft, text, { urgency }) => {
+        put(draft.value, ['aps', 'content-available'], text ? 1 : undefined);
+        setHeader(draft, 'apns-push-type', text ? 'background' : '');
+        setHeader(draft, 'apns-priority', text ? '5' : priorities[urgency] ?? '');
       },
     },
   },
@@ -218,6 +273,7 @@ const json = {
       get: ({ value }) => ({ normal: 'quiet', high: 'urgent' }[said(at(value, ['message', 'android', 'priority'])).toLowerCase()] ?? 'normal'),
       set: ({ value }, text) => put(value, ['message', 'android', 'priority'], { quiet: 'normal', urgent: 'high' }[text]),
     },
+    data: extra(['message', 'data'], ['link', 'button']),
   },
   browser: {
     title: member('title'),
@@ -249,11 +305,12 @@ const json = {
       get: (draft) => ({ 'very-low': 'quiet', low: 'quiet', high: 'urgent' }[header(draft, 'Urgency')] ?? 'normal'),
       set: (draft, text) => setHeader(draft, 'Urgency', { quiet: 'low', urgent: 'high' }[text] ?? ''),
     },
+    data: extra(['data'], []),
   },
-  adm: { title: member('data', 'title'), text: member('data', 'message') },
+  adm: { title: member('data', 'title'), text: member('data', 'message'), data: extra(['data'], ['title', 'message']) },
   baidu: { title: member('title'), text: member('description') },
   xiaomi: { title: member('title'), text: member('description') },
-  gcm: { title: member('data', 'title'), text: member('data', 'message') },
+  gcm: { title: member('data', 'title'), text: member('data', 'message'), data: extra(['data'], ['title', 'message']) },
   // The properties have fields of their own; these are the headers, for every platform.
   template: {
     ttl: {
@@ -478,6 +535,13 @@ export function read(platform, content, form) {
 export const isVisible = ({ title, text }) => title !== '' || text !== '';
 
 /**
+ * Whether it is for the app alone, which a platform has to be able to send: browsers want something to show.
+ * @param {Fields} form
+ * @param {string} [platform]
+ */
+export const isSilent = (form, platform = 'apns') => form.data !== '' && !isVisible(form) && ['apns', 'fcmv1', 'adm', 'gcm'].includes(platform);
+
+/**
  * The payload with what differs in the form.
  * @param {string} platform
  * @param {Fields} form
@@ -556,8 +620,10 @@ export function isOpenImage(text) {
  * @param {Fields} form
  * @returns {Partial<Record<FieldName, string>>}
  */
-export function faults({ link, image, badge, replaces }) {
+export function faults({ link, image, badge, replaces, data }) {
+  const names = unpack(data).map(([name]) => name);
   return {
+    ...names.some((name) => reserved.test(name)) || new Set(names).size < names.length ? { data: 'compose.badData' } : {},
     ...link && !(urlOf(link) && !/^(data|blob|about|vbscript|java(script)?):/i.test(link)) && { link: 'compose.badLink' },
     ...image && !isOpenImage(image) && { image: 'compose.badImage' },
     ...badge && !/^\d{1,9}$/.test(badge) && { badge: 'compose.badBadge' },

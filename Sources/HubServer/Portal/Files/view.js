@@ -602,20 +602,6 @@ export function later(signal, load, lines = 3) {
 }
 
 /**
- * The key / leads to a search.
- * @param {HTMLElement} box
- * @param {AbortSignal} signal
- */
-export function focusOnSlash(box, signal) {
-  document.addEventListener('keydown', (event) => {
-    const isTyping = event.target instanceof Element && event.target.closest('input, textarea, select, dialog');
-    if (event.key !== '/' || isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
-    event.preventDefault();
-    box.focus();
-  }, { signal });
-}
-
-/**
  * Runs `act` after a pause in typing.
  * @template {any[]} A
  * @param {(...given: A) => void} act

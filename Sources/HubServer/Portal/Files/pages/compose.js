@@ -11,7 +11,7 @@ import { mine } from '../devices.js';
 import { drafts, dropDraft, keepDraft } from '../drafts.js';
 import { dress } from '../dress.js';
 import { editor } from '../editor.js';
-import { blank, empty, fieldsOf, isVisible, read, timed, write } from '../message.js';
+import { blank, empty, fieldsOf, isSilent, isVisible, read, timed, write } from '../message.js';
 import { check, samples } from '../payloads.js';
 import { platformName, platformOf, platforms, platformWord } from '../platforms.js';
 import { symbol } from '../preview.js';
@@ -109,7 +109,7 @@ export function show(page) {
   }
   const isByHand = (/** @type {string} */ part) => read(part, content(part), state.fields) === null;
   const saysNothing = (/** @type {string} */ part) => part === 'template' ? Object.keys(properties() ?? { a: 1 }).length === 0
-    : !isVisible(state.fields) && content(part).body === (write(part, state.fields, empty(part)) ?? empty(part)).body && fieldsOf(part).length > 0;
+    : !isVisible(state.fields) && !isSilent(state.fields, part) && content(part).body === (write(part, state.fields, empty(part)) ?? empty(part)).body && fieldsOf(part).length > 0;
   /** Of a template; null if it is no object. */
   const properties = () => {
     try {

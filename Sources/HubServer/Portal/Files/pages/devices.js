@@ -6,7 +6,7 @@ import { reached } from '../audience.js';
 import { installationColumns, registrationColumns, registrations } from '../devices.js';
 import { platformName, platforms } from '../platforms.js';
 import { number, t } from '../text.js';
-import { calmly, choice, el, field, fill, focusOnSlash, form, heading, input, nothing, pagedList, section, select, submitButton, table } from '../view.js';
+import { calmly, choice, el, field, fill, form, heading, input, nothing, pagedList, section, select, submitButton, table } from '../view.js';
 
 /** @param {import('../app.js').Page} page */
 export async function show(page) {
@@ -52,7 +52,6 @@ export async function show(page) {
       }, from, signal),
     }));
   };
-  focusOnSlash(text, page.signal);
   if (!isWhole) {
     const calm = calmly(search, 300);
     text.addEventListener('input', () => calm());

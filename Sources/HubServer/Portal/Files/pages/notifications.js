@@ -7,7 +7,7 @@ import { dress } from '../dress.js';
 import { notificationRows } from '../notificationrows.js';
 import { allStates, isOver, stateName } from '../outcomes.js';
 import { t } from '../text.js';
-import { bare, button, calmly, el, field, fill, focusOnSlash, heading, input, nothing, pagedList, pause, select, svg } from '../view.js';
+import { bare, button, calmly, el, field, fill, heading, input, nothing, pagedList, pause, select, svg } from '../view.js';
 
 const kinds = ['single', 'tag', 'broadcast', 'direct', 'schedule'];
 const names = ['kind', 'tag', 'actor', 'from', 'until'];
@@ -76,7 +76,6 @@ export function show(page) {
 
   const search = input({ type: 'search', value: value('q'), placeholder: t('list.search'), 'aria-label': t('list.search'), maxlength: 200 });
   search.addEventListener('input', () => calm('q', search.value.trim()));
-  focusOnSlash(search, page.signal);
   const states = () => bare(t('notifications.state'), [['', t('list.all')], ['Scheduled', stateName('Scheduled')], ['Enqueued,Processing', t('list.running')]],
     value('state'), (given) => { stateBox.value = given; set('state', given); });
   const stateChoice = el('div');
