@@ -489,3 +489,51 @@ def test_the_editor_knows_what_a_service_takes(portal, format, body, says):
     portal.visit("hub/demo/compose?" + urllib.parse.urlencode({"format": format, "body": json.dumps(body)}))
     portal.run("document.querySelectorAll('details.fold').forEach((node) => { node.open = true; })")
     portal.await_value(f"document.querySelector('.said').innerText.includes({json.dumps(says)})")
+
+
+# --- More phones and requests than are shown -----------------------------------------------------
+
+
+def test_of_thousands_of_phones_the_number_is_true_and_a_new_one_is_drawn(portal, hub, stack):
+    app = next(app for app in stack.emulator.get("apps")["apps"] if app["pns"] == "apns")
+    for _ in range(3):
+        stack.emulator.post("devices", {"appId": app["appId"], "count": 800})
+    total = stack.emulator.get("devices?newest=1")["total"]
+    assert total > 2000
+    portal.visit("hub/demo/phones")
+    assert portal.run("document.querySelectorAll('.phone').length") == 36
+    portal.reads(f"{total - 36:,} more are not drawn")
+    portal.press("Add a phone")
+    portal.fill("Tags", "drawn")
+    portal.press("Add a phone")
+    portal.reads(f"{total - 35:,} more are not drawn")
+    newest = stack.emulator.get("devices?newest=1")["devices"][0]["deviceId"]
+    assert newest in portal.run("[...document.querySelectorAll('.phone')].map((node) => node.getAttribute('aria-label')).join()")
+    portal.fill("Message", "Found among thousands")
+    portal.fill("Tag expression", "drawn")
+    portal.press("Send")
+    portal.await_value("document.querySelector('.phone.ringing .shelf').innerText.includes('Found among thousands')", limit=30)
+    portal.check()
+
+
+def test_traffic_says_how_much_of_it_is_shown_and_what_is_searched(portal, hub, stack):
+    old = add_phones(hub, stack.emulator, tags=("oldest",))[0]
+    add_phones(hub, stack.emulator, count=450, tags=("many",))
+    send(hub, "To each of many", "many")
+    portal.visit("hub/demo/traffic")
+    portal.reads("400 of the last 400", limit=60)
+    portal.await_value("document.querySelectorAll('tbody tr').length === 400")
+    kept = stack.emulator.get("requests?newest=1")["total"]
+    assert kept > 400
+    portal.reads(f"{kept:,} are kept")
+    portal.fill("Text", "to each of many")
+    portal.reads("Payloads are searched for the newest 60 of")
+    # What came to an older phone is found through the request.
+    send(hub, "To the oldest", "oldest")
+    stack.emulator.await_notifications({"deviceId": old}, 1)
+    portal.fill("Text", "")
+    portal.reads(f"{kept + 1:,} are kept")
+    portal.run("document.querySelector('td button').click()")
+    portal.reads(f"Arrived at {old}")
+    portal.reads("To the oldest")
+    portal.check()

@@ -18,6 +18,8 @@ import { announce, badge, button, checkbox, choice, code, data, dialog, el, fact
 const most = 36;
 /** Interval at which the journal is polled for pushes, in ms. */
 const beat = 700;
+/** Number of requests read at a time. */
+const stretch = 2000;
 
 /** @typedef {{device: Device, node: HTMLElement, screen: HTMLElement, state: HTMLElement, toggle: HTMLButtonElement, seq: number}} Phone */
 
@@ -91,10 +93,13 @@ async function follow(page, phones, refresh, take) {
   const next = nextRequest(page.signal);
   // When the devices, and when the inboxes of all phones were last read.
   let [refreshed, looked] = [Date.now(), Date.now()];
+  let isMore = false;
   for (;;) {
-    await next(beat);
+    // After a large broadcast there is more than one reply holds.
+    if (!isMore) await next(beat);
     try {
-      const { requests } = await control('requests', { query: { after: seq, limit: 2000 }, signal: page.signal });
+      const { requests } = await control('requests', { query: { after: seq, limit: stretch }, signal: page.signal });
+      isMore = requests.length === stretch;
       if (requests.length) seq = requests[requests.length - 1].seq;
       const services = new Set(requests.map((/** @type {any} */ one) => one.pns));
       const now = Date.now();
@@ -109,7 +114,7 @@ async function follow(page, phones, refresh, take) {
     } catch (error) {
       // The frame shows that the server is unreachable; when it is back, the journal is read from the start.
       if (page.signal.aborted) throw error;
-      seq = 0;
+      [seq, isMore] = [0, false];
     }
   }
 }

@@ -5,7 +5,7 @@ import { control, decoded, kinds, nextRequest, platformOfService } from '../emul
 import { pretty } from '../explanation.js';
 import { platformName } from '../platforms.js';
 import { shortTime, t, time } from '../text.js';
-import { badge, button, calmly, checkbox, code, confirm, data, dialog, el, facts, failure, field, form, heading, input, nothing, section, select, short, skeleton, table } from '../view.js';
+import { badge, button, calmly, checkbox, code, confirm, data, dialog, el, facts, failure, field, fill, form, heading, input, nothing, section, select, short, skeleton, table } from '../view.js';
 
 /** Number of requests shown, and of devices whose inboxes are read for their payloads. */
 const most = 400;
@@ -33,8 +33,8 @@ export async function show(page) {
   page.title(t('traffic.title'));
   /** @type {Entry[]} */
   let entries = [];
-  /** Number of requests that the stand-ins keep. */
-  let total = 0;
+  /** Number of requests that the stand-ins keep, and of their devices. */
+  let [total, devices] = [0, 0];
   /** @type {Map<number, {device: string, text: string}[]>} by the request that brought it */
   let payloads = new Map();
   const place = el('div', null, skeleton(5));
@@ -55,7 +55,8 @@ export async function show(page) {
       const all = (JSON.stringify(entry) + (payloads.get(entry.seq) ?? []).map((one) => one.device + one.text).join(' ')).toLowerCase();
       return words.every((word) => all.includes(word));
     }).reverse();
-    said.textContent = t('traffic.shown', { n: found.length, last: entries.length, of: total });
+    fill(said, t('traffic.shown', { n: found.length, last: entries.length, of: total }),
+      words.length > 0 && devices > mostDevices && ' ' + t('traffic.payloadsOf', { n: mostDevices, of: devices }));
     if (found.length === 0) return place.replaceChildren(nothing(t(entries.length ? 'traffic.noneFound' : 'traffic.none'), el('p', null, t('traffic.noneAdvice'))));
     place.replaceChildren(table(t('traffic.title'), [
       { head: t('traffic.time'), cell: (entry) => el('time', { datetime: new Date(entry.time).toISOString() }, shortTime(entry.time)) },
@@ -66,18 +67,20 @@ export async function show(page) {
       { head: t('traffic.became'), cell: (entry) => entry.storeAction ?? '–' },
       { head: t('traffic.size'), class: 'number', cell: (entry) => entry.bodyBytes },
       { head: '', cell: (entry) => button(t('traffic.open'), () => open(entry), { class: 'quiet', 'aria-label': `${t('traffic.open')} ${entry.seq}` }) },
-    ], found.slice(0, 200)));
+    ], found));
   };
   const load = async () => {
     const { requests, total: kept } = await control('requests', { query: { newest: most, pns: service.value }, signal: page.signal });
     total = kept;
     const isSame = requests.length === entries.length && requests[requests.length - 1]?.seq === entries[entries.length - 1]?.seq;
     entries = requests;
-    if (!isSame) payloads = await read(page.signal);
+    if (!isSame) [payloads, devices] = await read(page.signal);
     draw();
   };
   /** @param {Entry} entry */
-  const open = (entry) => dialog(`${entry.method} ${platformName(platformOfService(entry.pns))}`, (close) => [
+  const open = async (entry) => {
+    const arrived = payloads.get(entry.seq) ?? await arrivedBy(entry, page.signal);
+    return dialog(`${entry.method} ${platformName(platformOfService(entry.pns))}`, (close) => [
     el('div', { class: 'stack' },
       facts([
         [t('traffic.time'), time(entry.time)], [t('traffic.path'), data(entry.path)],
@@ -87,9 +90,10 @@ export async function show(page) {
         [t('traffic.auth'), entry.auth && data(JSON.stringify(entry.auth))],
       ]),
       el('h3', null, t('traffic.headers')), code(Object.entries(entry.headers).map((pair) => pair.join(': ')).join('\n'), t('traffic.headers')),
-      (payloads.get(entry.seq) ?? []).map((one) => [el('h3', null, t('traffic.arrived', { device: one.device })), code(pretty(one.text), t('traffic.payload'))])
+      arrived.map((one) => [el('h3', null, t('traffic.arrived', { device: one.device })), code(pretty(one.text), t('traffic.payload'))])
         .flat()),
     el('div', { class: 'buttons' }, button(t('view.close'), () => close(null)))]);
+  };
 
   text.addEventListener('input', calmly(draw));
   page.main.append(
@@ -112,21 +116,39 @@ export async function show(page) {
 }
 
 /**
- * Payloads that arrived at devices, by request.
+ * What arrived at these devices.
+ * @param {{deviceId: string}[]} devices
  * @param {AbortSignal} signal
+ * @returns {Promise<import('../emulator.js').Arrival[]>}
+ */
+const inboxes = async (devices, signal) => (await Promise.all(devices.map(({ deviceId }) =>
+  control(`devices/${deviceId}/notifications`, { signal })))).flatMap(({ notifications }) => notifications.slice(-most));
+
+/** @param {import('../emulator.js').Arrival} arrival */
+const shownOf = (arrival) => ({ device: arrival.deviceId, text: decoded(arrival.payloadBase64) });
+
+/**
+ * Payloads that arrived at the newest devices, by request; and the number of all devices.
+ * @param {AbortSignal} signal
+ * @returns {Promise<[Map<number, {device: string, text: string}[]>, number]>}
  */
 async function read(signal) {
   /** @type {Map<number, {device: string, text: string}[]>} */
   const found = new Map();
-  const { devices } = await control('devices', { query: { newest: mostDevices }, signal });
-  const inboxes = await Promise.all(devices.map((/** @type {any} */ device) =>
-    control(`devices/${device.deviceId}/notifications`, { query: { limit: 1000 }, signal })));
-  for (const { notifications } of inboxes) {
-    for (const arrival of notifications.slice(-most)) {
-      const list = found.get(arrival.requestSeq) ?? [];
-      list.push({ device: arrival.deviceId, text: decoded(arrival.payloadBase64) });
-      found.set(arrival.requestSeq, list);
-    }
+  const { devices, total } = await control('devices', { query: { newest: mostDevices }, signal });
+  for (const arrival of await inboxes(devices, signal)) {
+    found.set(arrival.requestSeq, [...found.get(arrival.requestSeq) ?? [], shownOf(arrival)]);
   }
-  return found;
+  return [found, total];
+}
+
+/**
+ * What one request brought to a device that is not among the newest, where its address names the device.
+ * @param {Entry} entry
+ * @param {AbortSignal} signal
+ */
+async function arrivedBy({ seq, path, status }, signal) {
+  if (status === null || status >= 300) return [];
+  const { devices } = await control('devices', { query: { handle: path.split('/').at(-1), limit: 2 }, signal }).catch(() => ({ devices: [] }));
+  return (await inboxes(devices, signal)).filter(({ requestSeq }) => requestSeq === seq).map(shownOf);
 }

@@ -1008,6 +1008,7 @@ export default {
   'traffic.clear': 'Clear',
   'traffic.clearText': 'Deletes the record of requests. Phones keep what they have received.',
   'traffic.shown': { one: '{n} of the last {last}; {of} are kept', other: '{n} of the last {last}; {of} are kept' },
+  'traffic.payloadsOf': 'Payloads are searched for the newest {n} of {of} devices.',
   'traffic.none': 'No request yet',
   'traffic.noneFound': 'Nothing found',
   'traffic.noneAdvice': 'Every request that the hub sends to the stand-in of a push service is listed here.',

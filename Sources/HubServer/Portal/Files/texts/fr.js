@@ -1007,6 +1007,7 @@ export default {
   'traffic.clear': 'Vider',
   'traffic.clearText': 'Le journal des requêtes est vidé. Les téléphones gardent ce qu’ils ont reçu.',
   'traffic.shown': { one: '{n} sur les {last} dernières ; {of} sont conservées', other: '{n} sur les {last} dernières ; {of} sont conservées' },
+  'traffic.payloadsOf': 'Les contenus sont cherchés pour les {n} appareils les plus récents sur {of}.',
   'traffic.none': 'Pas encore de requête',
   'traffic.noneFound': 'Rien trouvé',
   'traffic.noneAdvice': 'Chaque requête du hub à un service simulé figure ici.',

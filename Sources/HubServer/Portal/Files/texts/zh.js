@@ -1007,6 +1007,7 @@ export default {
   'traffic.clear': '清空',
   'traffic.clearText': '请求记录将被清空。手机保留已收到的内容。',
   'traffic.shown': { other: '最近 {last} 条中的 {n} 条；共保留 {of} 条' },
+  'traffic.payloadsOf': '内容仅在 {of} 台设备中最新的 {n} 台里搜索。',
   'traffic.none': '还没有请求',
   'traffic.noneFound': '未找到',
   'traffic.noneAdvice': '中心向模拟推送服务发出的每个请求都会列在此处。',
