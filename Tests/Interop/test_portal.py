@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+import urllib.parse
 
 import pytest
 import requests
@@ -811,6 +812,19 @@ def pictures(page, name):
     page.scheme("light")
 
 
+def step_pictures(page, name):
+    """Of a step of docs/get-started.md, as wide as its pages."""
+    if not PICTURES:
+        return
+    page.size(1080, 780)
+    page.await_value("document.querySelector('.toast') === null")
+    for scheme, end in (("light", ""), ("dark", "-dark")):
+        page.scheme(scheme)
+        page.picture(pathlib.Path(PICTURES) / f"tutorial-{name}{end}.webp", whole=False)
+    page.size(*WIDE)
+    page.scheme("light")
+
+
 def stop_a_broadcast(page, hub, emulator):
     """A push service that puts everything off, and somebody who presses Abort."""
     action = {"type": "reply", "status": 429, "reason": "TooManyRequests", "headers": {"Retry-After": "60"}}
@@ -844,6 +858,11 @@ def test_the_tutorial_in_the_portal(browser):
         page.await_value("document.querySelectorAll('.phone').length === 7")
         page.press("Send")
         page.await_value("document.querySelectorAll('.phone .shelf li').length === 7", limit=30)
+        step_pictures(page, "phones")
+        page.visit("hub/demo/compose?" + urllib.parse.urlencode({"format": "template", "tags": "news", "body": '{"message":"Hello!"}'}))
+        page.await_value("document.querySelector('.dock .main').innerText === 'Send to 7 devices'")
+        page.await_value("document.querySelector('aside').innerText.includes('Hello!')")
+        step_pictures(page, "compose")
         at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 86_400))
         hub.call(
             "POST", "schedulednotifications",
@@ -851,7 +870,10 @@ def test_the_tutorial_in_the_portal(browser):
              "ServiceBusNotification-ScheduleTime": at, "Content-Type": "application/json"},
             b'{"message":"Good morning"}',
         )
-        identifier = send(hub, "The second one", "news")
+        identifier = send(hub, "Hello!", "news")
+        page.visit(f"hub/demo/notifications/{identifier}")
+        page.reads("7 delivered", limit=30)
+        step_pictures(page, "notification")
         stop_a_broadcast(page, hub, emulator)
         for name, path in PAGES.items():
             page.visit(path)

@@ -206,10 +206,11 @@ class PortalPage(chromium.Page):
         assert broken == [], json.dumps(broken, indent=1)
         assert self.overflow() <= 0, f"wider than the window by {self.overflow()}\n{self.describe()}"
 
-    def picture(self, path):
+    def picture(self, path, whole=True):
+        """The page, or what of it the window shows."""
         # Until the window is drawn as it was set.
         self.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-        height = min(self.run("document.documentElement.scrollHeight"), 2600)
+        height = min(self.run("document.documentElement.scrollHeight"), 2600) if whole else 0
         width = self.run("innerWidth")
         data = self.call(
             "Page.captureScreenshot", captureBeyondViewport=True,
