@@ -651,6 +651,11 @@ def test_a_tag_that_nobody_has_is_told_with_the_one_that_was_meant(portal, hub, 
     portal.fill("Tag expression", "like-nothing-else")
     portal.reads("No device has the tag like-nothing-else.")
     assert "Did you mean" not in portal.shown()
+    # What is not wanted anyway is not missed.
+    add_phones(hub, stack.emulator, tags=("weekday",))
+    portal.fill("Tag expression", "weekend && weekday && !mutted")
+    portal.await_value(f"{GO}.innerText === 'Send to 0 devices'")
+    assert "No device has the tag" not in portal.shown()
 
 
 def test_expressions_of_late_are_offered(portal, hub, stack):

@@ -100,7 +100,6 @@ function propertyList(values) {
   const escaped = (/** @type {string} */ text) => text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;');
   const lines = Object.entries(values).map(([key, value]) => `  <key>${key}</key>\n  <string>${escaped(value)}</string>\n`);
   return `<?xml version="1.0" encoding="UTF-8"?>
-<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
 <plist version="1.0">
 <dict>
 ${lines.join('')}</dict>

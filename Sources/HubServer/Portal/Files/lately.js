@@ -41,7 +41,8 @@ export async function unknownTag(hub, expression, signal) {
     const sum = (/** @type {boolean} */ isTemplate) => counts.reduce((all, one) => all + ((one.template !== null) === isTemplate ? one.devices : 0), 0);
     return sum(false) || sum(true);
   };
-  const asked = [...new Set(tagsOf(expression))].slice(0, mostTags);
+  // A tag that nobody has keeps nobody out.
+  const asked = [...new Set(tagsOf(expression.replace(/!\s*[\w@#.:=-]+/g, '')))].slice(0, mostTags);
   const counts = await Promise.all(asked.map(count));
   const tag = asked.find((_, index) => counts[index] === 0);
   if (tag === undefined) return null;

@@ -143,7 +143,8 @@ function explained(page, devices) {
   let looked = 0;
   const hint = el('p', { class: 'hint' });
   return el('div', { class: 'stack' }, pagedList({
-    caption: t('user.got', { name: page.params.id }), signal: page.signal, enough: 1, empty: el('p', { class: 'hint' }, t('user.nothingLately')),
+    // One stretch at a time: each costs a request for each device of each notification.
+    caption: t('user.got', { name: page.params.id }), signal: page.signal, enough: 0, empty: el('p', { class: 'hint' }, t('user.nothingLately')),
     load: async (from) => {
       /** @type {{items: Summary[], next: string | null}} */
       const { items, next } = await api.list(api.at(page.hub, 'messages'), 'notifications', { $top: latest }, from, page.signal);
@@ -157,7 +158,7 @@ function explained(page, devices) {
       };
       await Promise.all(Array.from({ length: atOnce }, ask));
       looked += items.length;
-      hint.textContent = t('user.looked', { n: looked, devices: devices.length });
+      hint.textContent = t('user.looked', { looked, n: devices.length });
       return { items: items.filter(({ notificationId }) => verdicts.get(notificationId)?.some((verdict) => !elsewhere.has(verdict))), next };
     },
     view: (items) => notificationRows({ to: page.to, items, isBrief: true, came: ({ notificationId }) => el('span', null, outcome(verdicts.get(notificationId) ?? [])) }),
