@@ -9,7 +9,7 @@ import pytest
 
 from support.portal import PHONE, WIDE, PortalPage
 from test_portal import add_phones, address, browser, hub, portal, pytestmark, send  # noqa: F401
-from test_portal_operators import at_home, belfry, install, server, sign_in, stranger, tab  # noqa: F401
+from test_portal_operators import at_home, belfry, install, long_ago, server, sign_in, stranger, tab  # noqa: F401
 
 TILE = "[...document.querySelectorAll('.tile')].find((node) => node.innerText.startsWith({}))?.innerText.split('\\n')"
 CLIPBOARD = """Object.defineProperty(navigator, 'clipboard', { value: { writeText: async (text) => { window.copied = text; } } });"""
@@ -133,17 +133,15 @@ def test_the_essentials_are_whole_when_copied_and_masked_on_screen(portal, hub, 
     portal.check()
 
 
-def test_a_manager_confirms_before_the_key_is_copied_and_others_never_see_it(tab):
+def test_a_manager_confirms_before_the_key_is_copied_and_others_never_see_it(tab, server):
     page = tab()
     page.call("Page.addScriptToEvaluateOnNewDocument", source=CLIPBOARD)
     sign_in(page, "ann", path="hub/shop")
     at_home(page, "ann")
-    # Signing in was a confirmation, which lasts for five minutes; it is over for this page.
-    page.run("""(() => { const real = window.fetch; window.fetch = async (address, options) => {
-      const reply = await real(address, options);
-      if (!String(address).endsWith('/$portal/session') || window.isFresh) return reply;
-      return new Response(JSON.stringify({ ...await reply.json(), confirmed: false }));
-    }; })()""")
+    # Signing in was a confirmation, which lasts for five minutes.
+    long_ago(server, "confirmed_at", 400)
+    page.visit("hub/shop")
+    assert "••••••••" in page.shown()
     page.press("Copy: For the app")
     page.reads("Password")
     page.press("Cancel")
@@ -153,6 +151,8 @@ def test_a_manager_confirms_before_the_key_is_copied_and_others_never_see_it(tab
     page.fill("Password", "correct horse")
     page.run("document.querySelector('dialog form').requestSubmit()")
     page.await_value("window.copied?.includes('DefaultListenSharedAccessSignature;SharedAccessKey=')")
+    key = page.run("window.copied.split('SharedAccessKey=')[1]")
+    assert len(key) > 20 and key not in page.run("document.documentElement.outerHTML")
     page.check()
     for name in ("sam", "vic"):
         other = tab()
@@ -162,6 +162,21 @@ def test_a_manager_confirms_before_the_key_is_copied_and_others_never_see_it(tab
         assert "SharedAccessKey" not in other.run("document.documentElement.outerHTML")
         assert "Settings" not in other.shown().split("\n") and ("Compose" in other.shown().split("\n")) == (name == "sam")
         other.check()
+
+
+def test_a_credential_is_there_before_its_manager_has_confirmed_anything(tab, server):
+    belfry("credential", "set", "web", "--hub", "news", "--subject", "mailto:ops@example.com", "--generate", data=server.data)
+    page = tab()
+    sign_in(page, "ann", path="hub/news")
+    at_home(page, "ann")
+    long_ago(server, "confirmed_at", 400)
+    page.visit("hub/news")
+    assert page.run("document.querySelector('.steps [aria-current=step] .strong').innerText") == "Connect a device"
+    install(page, "web-1", hub="news")
+    page.visit("hub/news")
+    page.reads("There are devices of APNs, but no credential for it")
+    assert "The hub has no credential" not in page.shown()
+    page.check()
 
 
 def test_without_a_policy_that_only_listens_nothing_is_offered_to_an_app(tab):

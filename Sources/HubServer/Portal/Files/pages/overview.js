@@ -26,6 +26,7 @@ const mostBars = 60;
 const removalsKept = 604_800;
 
 /** @typedef {{total: number, counts: {platform: string, template: string | null, devices: number}[], estimate?: boolean}} Audience */
+/** @typedef {{platform: string, expiresAt?: string}} Credential */
 /** @typedef {{time: string, accepted: number, delivered: Record<string, number>, failed: Record<string, Record<string, number>>, registrations: Record<string, number>}} Point */
 
 /** @param {import('../app.js').Page} page */
@@ -46,6 +47,10 @@ export async function show(page) {
   const isManager = api.role(hub) === 'manager';
   const description = isManager ? oneHub(hub, signal) : Promise.reject(new api.APIError(403, ''));
   description.catch(() => {});
+  // The description has none before an operator has confirmed their identity.
+  /** @type {Promise<Credential[]>} */
+  const credentials = isManager ? api.json(api.at(hub, 'credentials'), { signal }).then((reply) => reply.credentials) : Promise.reject(new api.APIError(403, ''));
+  credentials.catch(() => {});
   // For a hub that has nothing yet, the way to a first push stands in place of figures.
   const isNew = newest.items.length === 0 && isManager
     && await audience.then((found) => found.total === 0, () => false);
@@ -81,8 +86,8 @@ export async function show(page) {
   page.main.append(
     heading(hub, isManager && button(t('overview.settings'), async () => settings(page, await oneHub(hub, signal))),
       api.role(hub) !== 'viewer' && el('a', { class: 'as-button main', href: page.to('compose') }, t('compose.title'))),
-    later(signal, () => warnings(page, description, audience, isNew), 1),
-    ...isNew ? [el('div', { class: 'two' }, firstSteps(page, description), essentials(page, description))] : [
+    later(signal, () => warnings(page, description, credentials, audience, isNew), 1),
+    ...isNew ? [el('div', { class: 'two' }, firstSteps(page, credentials), essentials(page, description))] : [
       bare(t('overview.range'), Object.keys(ranges).map((key) => [key, t(`overview.${key}`)]), range, (value) => {
         range = value;
         page.keep({ range: value === 'day' ? null : value });
@@ -276,13 +281,13 @@ function devices(page, audience) {
 /**
  * What leads to the first push.
  * @param {import('../app.js').Page} page
- * @param {Promise<import('../hubs.js').Hub>} description
+ * @param {Promise<Credential[]>} credentials
  */
-function firstSteps(page, description) {
+function firstSteps(page, credentials) {
   const identity = api.who();
   const phones = identity?.kind === 'key' && identity.local && link(page.to('phones'), t('overview.usePhones'));
   return section(t('overview.steps'), later(page.signal, async () => {
-    const hasCredential = (await description).credentials.length > 0;
+    const hasCredential = (await credentials).length > 0;
     const step = (/** @type {number} */ at, /** @type {boolean} */ isDone, /** @type {boolean} */ isNext, /** @type {string} */ key, /** @type {import('../view.js').Child[]} */ ...more) =>
       el('li', { class: isDone && 'done', 'aria-current': isNext && 'step' },
         el('span', { class: 'step-mark' }, isDone ? svg('svg', { class: 'symbol', viewBox: '0 0 16 16', role: 'img', 'aria-label': t('overview.stepDone') }, svg('path', { d: 'm3 8.5 3.2 3.2L13 5' })) : at),
@@ -306,18 +311,19 @@ const recent = (page, items) => items.length === 0 ? el('p', { class: 'hint' }, 
  * Warnings, with what to do; empty if there are none.
  * @param {import('../app.js').Page} page
  * @param {Promise<import('../hubs.js').Hub>} description
+ * @param {Promise<Credential[]>} credentials
  * @param {Promise<Audience>} counted
  * @param {boolean} isNew whether the page says already what is missing
  */
-async function warnings(page, description, counted, isNew) {
+async function warnings(page, description, credentials, counted, isNew) {
   const { hub, signal } = page;
   const isManager = api.role(hub) === 'manager';
-  const [audience, about, running, removals, ends] = await Promise.allSettled([
+  const [audience, about, running, removals, own] = await Promise.allSettled([
     counted,
     description,
     api.list(api.at(hub, 'messages'), 'notifications', { state: 'Enqueued,Processing', $top: 100 }, null, signal),
     isManager ? api.json(api.at(hub, 'removals'), { query: { since: new Date(Date.now() - 86_400_000).toISOString().replace(/\.\d+/, '') }, signal }) : null,
-    isManager ? api.json(api.at(hub, 'credentials'), { signal }) : null,
+    credentials,
   ]);
   /** @type {HTMLElement[]} */
   const found = [];
@@ -327,18 +333,16 @@ async function warnings(page, description, counted, isNew) {
    * @param {...any} more
    */
   const say = (kind, text, ...more) => found.push(notice(kind, el('p', null, text, ' ', ...more)));
-  if (about.status === 'fulfilled') {
-    const { isDisabled, credentials } = about.value;
-    if (isDisabled) say('bad', t('overview.isDisabled'));
+  if (about.status === 'fulfilled' && about.value.isDisabled) say('bad', t('overview.isDisabled'));
+  if (own.status === 'fulfilled') {
+    const there = own.value.map(({ platform }) => platform);
     const used = new Set(audience.status === 'fulfilled' ? audience.value.counts.map((count) => count.platform) : []);
-    const lacking = [...used].filter((platform) => !credentials.includes(platform) && !platforms[platform]?.isRetired);
-    if (credentials.length === 0) isNew || say('note', t('overview.noCredential'), link(page.to('credentials'), t('overview.addCredential')));
+    const lacking = [...used].filter((platform) => !there.includes(platform) && !platforms[platform]?.isRetired);
+    if (there.length === 0) isNew || say('note', t('overview.noCredential'), link(page.to('credentials'), t('overview.addCredential')));
     else if (lacking.length > 0) say('bad', t('overview.lacksCredential', { platforms: lacking.map(platformName).join(', ') }), link(page.to('credentials'), t('overview.addCredential')));
     const retired = [...used].filter((platform) => platforms[platform]?.isRetired);
     if (retired.length > 0) say('note', t('overview.retired', { platforms: retired.map(platformName).join(', ') }));
-  }
-  if (ends.status === 'fulfilled' && ends.value) {
-    for (const { platform, expiresAt } of ends.value.credentials) {
+    for (const { platform, expiresAt } of own.value) {
       const stands = standing(expiresAt);
       if (stands !== 'over' && stands !== 'soon') continue;
       say(stands === 'over' ? 'bad' : 'note', t(`overview.${stands}`, { platform: platformName(platform) }), moment(expiresAt), ' ', link(page.to('credentials'), t('credentials.title')));
