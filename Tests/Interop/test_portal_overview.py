@@ -172,6 +172,9 @@ def test_a_credential_is_there_before_its_manager_has_confirmed_anything(tab, se
     long_ago(server, "confirmed_at", 400)
     page.visit("hub/news")
     assert page.run("document.querySelector('.steps [aria-current=step] .strong').innerText") == "Connect a device"
+    page.visit("")
+    page.await_value("[...document.querySelectorAll('tbody tr')].find((row) => row.innerText.includes('news')).innerText.includes('Web push')")
+    assert "No credential" not in page.run("[...document.querySelectorAll('tbody tr')].find((row) => row.innerText.includes('news')).innerText")
     install(page, "web-1", hub="news")
     page.visit("hub/news")
     page.reads("There are devices of APNs, but no credential for it")

@@ -21,9 +21,18 @@ const members = [...new Set([...original, ...Object.values(platforms).map(({ ele
  * @property {boolean} isDisabled
  * @property {string} ttl an ISO 8601 duration
  * @property {string} metadata
- * @property {string[]} credentials platforms, named as in installations
  * @property {Element} description
+ *
+ * @typedef {{platform: string, expiresAt?: string}} Credential of a platform, named as in installations
  */
+
+/**
+ * A hub's credentials: its description has them only shortly after an operator has confirmed their identity.
+ * @param {string} hub
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<Credential[]>}
+ */
+export const credentialsOf = async (hub, signal) => (await api.json(api.at(hub, 'credentials'), { signal })).credentials;
 
 /**
  * @param {Element} entry
@@ -35,7 +44,6 @@ function read(entry) {
     name: textOf(entry, 'title'), updated: textOf(entry, 'updated'), description,
     isDisabled: textOf(description, 'Status') === 'true', ttl: textOf(description, 'RegistrationTtl'),
     metadata: textOf(description, 'UserMetadata'),
-    credentials: Object.keys(platforms).filter((key) => member(description, platforms[key].element)),
   };
 }
 

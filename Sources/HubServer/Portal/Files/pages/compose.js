@@ -11,6 +11,7 @@ import { mine } from '../devices.js';
 import { drafts, dropDraft, keepDraft } from '../drafts.js';
 import { dress } from '../dress.js';
 import { editor } from '../editor.js';
+import { credentialsOf } from '../hubs.js';
 import { blank, empty, fieldsOf, isSilent, isVisible, read, timed, write } from '../message.js';
 import { check, samples } from '../payloads.js';
 import { platformName, platformOf, platforms, platformWord } from '../platforms.js';
@@ -499,8 +500,8 @@ export function show(page) {
   refresh();
   if (wantsSchedule && maySend) queueMicrotask(() => void schedule());
   if (api.role(hub) === 'manager') {
-    api.json(api.at(hub, 'credentials'), { signal }).then(({ credentials }) => {
-      const known = new Set(credentials.map((/** @type {any} */ one) => one.platform));
+    credentialsOf(hub, signal).then((credentials) => {
+      const known = new Set(credentials.map((one) => one.platform));
       lacking = new Set(all.filter((platform) => !known.has(platform)));
       refresh();
     }, () => {});

@@ -3,7 +3,7 @@
 
 import * as api from '../api.js';
 import { hubAddress } from '../app.js';
-import { allHubs, createHub, oneHub } from '../hubs.js';
+import { allHubs, createHub, credentialsOf, oneHub } from '../hubs.js';
 import { failures, total } from '../outcomes.js';
 import { platformName } from '../platforms.js';
 import { t } from '../text.js';
@@ -22,13 +22,24 @@ export async function show(page) {
       : section(t('hubs.which'), el('p', { class: 'soft' }, t('hubs.whichAdvice')), openForm(page)));
     return;
   }
+  /** @type {Map<string, Promise<import('../hubs.js').Credential[] | null>>} null for who may not see them */
+  const asked = new Map();
+  /** @param {string} name */
+  const credentials = (name) => {
+    const found = asked.get(name) ?? (api.role(name) === 'manager' ? credentialsOf(name, page.signal).catch(() => null) : Promise.resolve(null));
+    asked.set(name, found);
+    return found;
+  };
   page.main.append(table(t('hubs.title'), [
     { head: t('hubs.name'), cell: (hub) => link(hubAddress(hub.name), data(hub.name)) },
-    { head: t('hubs.health'), cell: (hub) => later(page.signal, () => health(hub, page.signal).catch((error) => {
+    { head: t('hubs.health'), cell: (hub) => later(page.signal, () => health(hub, credentials(hub.name), page.signal).catch((error) => {
       if (page.signal.aborted) throw error;
       return badge(t('hubs.unknown'), 'plain');
     }), 1) },
-    { head: t('hubs.platforms'), cell: (hub) => hub.credentials ? chips(hub.credentials.map(platformName)) : '–' },
+    { head: t('hubs.platforms'), cell: (hub) => later(page.signal, async () => {
+      const found = await credentials(hub.name);
+      return found ? chips(found.map(({ platform }) => platformName(platform))) : '–';
+    }, 1) },
   ], hubs));
 }
 
@@ -60,11 +71,12 @@ async function find(signal) {
 /**
  * The state of a hub, as text.
  * @param {Partial<Hub> & {name: string}} hub
+ * @param {Promise<import('../hubs.js').Credential[] | null>} credentials
  * @param {AbortSignal} signal
  */
-async function health(hub, signal) {
+async function health(hub, credentials, signal) {
   if (hub.isDisabled) return badge(t('hubs.disabled'), 'note');
-  if (hub.credentials?.length === 0) return badge(t('hubs.noCredential'), 'note');
+  if ((await credentials)?.length === 0) return badge(t('hubs.noCredential'), 'note');
   const { points } = await api.json(api.at(hub.name, 'statistics'), { query: { step: 3600 }, signal });
   const delivered = total(points.map((/** @type {any} */ point) => point.delivered));
   const failed = points.reduce((/** @type {number} */ all, /** @type {any} */ point) => all + failures(point.failed), 0);

@@ -5,7 +5,7 @@ import * as api from '../api.js';
 import { chart } from '../chart.js';
 import { dress } from '../dress.js';
 import { essentials } from '../essentials.js';
-import { changeHub, deleteHub, oneHub, set, standing } from '../hubs.js';
+import { changeHub, credentialsOf, deleteHub, oneHub, set, standing } from '../hubs.js';
 import { freshly } from '../reauthentication.js';
 import { notificationRows } from '../notificationrows.js';
 import { advice, failures, kindOf, total } from '../outcomes.js';
@@ -26,7 +26,7 @@ const mostBars = 60;
 const removalsKept = 604_800;
 
 /** @typedef {{total: number, counts: {platform: string, template: string | null, devices: number}[], estimate?: boolean}} Audience */
-/** @typedef {{platform: string, expiresAt?: string}} Credential */
+/** @typedef {import('../hubs.js').Credential} Credential */
 /** @typedef {{time: string, accepted: number, delivered: Record<string, number>, failed: Record<string, Record<string, number>>, registrations: Record<string, number>}} Point */
 
 /** @param {import('../app.js').Page} page */
@@ -47,9 +47,7 @@ export async function show(page) {
   const isManager = api.role(hub) === 'manager';
   const description = isManager ? oneHub(hub, signal) : Promise.reject(new api.APIError(403, ''));
   description.catch(() => {});
-  // The description has none before an operator has confirmed their identity.
-  /** @type {Promise<Credential[]>} */
-  const credentials = isManager ? api.json(api.at(hub, 'credentials'), { signal }).then((reply) => reply.credentials) : Promise.reject(new api.APIError(403, ''));
+  const credentials = isManager ? credentialsOf(hub, signal) : Promise.reject(new api.APIError(403, ''));
   credentials.catch(() => {});
   // For a hub that has nothing yet, the way to a first push stands in place of figures.
   const isNew = newest.items.length === 0 && isManager
