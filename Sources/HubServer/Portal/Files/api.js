@@ -324,7 +324,8 @@ export async function xml(path, options = {}, isRepeat = false) {
  * @param {RequestOptions['query']} query
  * @param {string | null} from the token of the page; null for the first
  * @param {AbortSignal} [signal]
- * @returns {Promise<{items: any[], next: string | null}>}
+ * @returns {Promise<{items: any[], unsearched: number, next: string | null}>} `unsearched`: items that the search
+ *   could not look at
  */
 export async function list(path, member, query, from, signal) {
   const reply = await request(path, { query: { ...query, continuationtoken: from }, signal });

@@ -10,7 +10,7 @@
 import * as api from './api.js';
 import * as keys from './keys.js';
 import { chooseLanguage, currentLanguage, languages, loadTexts, t } from './text.js';
-import { announce, button, el, failure, fill, heading, link, notice, pause, select, skeleton, svg } from './view.js';
+import { announce, button, el, failure, fill, heading, notice, pause, select, skeleton, svg } from './view.js';
 
 /**
  * @typedef {object} Page

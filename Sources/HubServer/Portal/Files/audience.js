@@ -3,7 +3,7 @@
 // their devices, counted after the last key.
 
 import * as api from './api.js';
-import { mine } from './devices.js';
+import { deviceTag, mine, userTag, whoseTag } from './devices.js';
 import { replaced, sentLately, unknownTag } from './lately.js';
 import { platformWord } from './platforms.js';
 import { number, t } from './text.js';
@@ -24,8 +24,7 @@ const targets = ['everyone', 'tags', 'person', 'device', 'mine'];
 export function whomIn(query) {
   const tags = query.get('tags') ?? '';
   const handle = query.get('handle') ?? '';
-  const person = /^\$UserId:\{([^{}]*)\}$/.exec(tags)?.[1] ?? '';
-  const device = /^\$InstallationId:\{([^{}]*)\}$/.exec(tags)?.[1] ?? '';
+  const { user: person, device } = whoseTag(tags);
   const target = handle || device ? 'device' : person ? 'person' : query.get('to') === 'everyone' ? 'everyone' : 'tags';
   return { target, tags: person || device ? '' : tags, person, device, handle };
 }
@@ -35,11 +34,11 @@ export function whomIn(query) {
  * @param {string} hub
  * @param {Whom} whom
  */
-export function expressionOf(hub, { target, tags, person, device }) {
+function expressionOf(hub, { target, tags, person, device }) {
   if (target === 'everyone') return null;
   if (target === 'mine') return mine(hub);
-  const [name, given] = target === 'person' ? ['UserId', person] : target === 'device' ? ['InstallationId', device] : ['', tags];
-  return given && name ? `$${name}:{${given}}` : given;
+  if (target === 'tags') return tags;
+  return target === 'person' ? person && userTag(person) : device && deviceTag(device);
 }
 
 /**
@@ -118,9 +117,7 @@ export function audience({ hub, signal, whom, changed, counted }) {
     fill(trouble);
     fill(meant);
     draw();
-    if (whom.handle && whom.target === 'device') return counted();
-    if (expressionOf(hub, whom) === '') return counted();
-    calm();
+    if (isCounting()) calm();
     return counted();
   }
   function draw() {

@@ -21,7 +21,7 @@ import { button, choice, code, copyButton, dialog, el } from './view.js';
  * As the SDK and the hub expect it: raw bytes for wns/raw.
  * @param {Send} send
  */
-export function contentType({ format, headers }) {
+function contentType({ format, headers }) {
   const type = Object.entries(headers).find(([name]) => name.toLowerCase() === 'x-wns-type')?.[1];
   if (type?.toLowerCase() === 'wns/raw') return 'application/octet-stream';
   return format === 'windows' || format === 'windowsphone' ? 'application/xml' : 'application/json';
@@ -65,7 +65,7 @@ function browserHandle({ format, handle }) {
 const quoted = (text) => /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replace(/'/g, "'\\''")}'`;
 
 /** @param {Send} send */
-export function curl(send) {
+function curl(send) {
   const path = send.at ? 'schedulednotifications' : 'messages';
   const flag = send.handle ? 'direct&' : '';
   return [

@@ -75,12 +75,34 @@ export function markMine(hub, id, isMine) {
 }
 
 /**
+ * The expression for all devices of a user.
+ * @param {string} id
+ */
+export const userTag = (id) => `$UserId:{${id}}`;
+
+/**
+ * The expression for one device.
+ * @param {string} id
+ */
+export const deviceTag = (id) => `$InstallationId:{${id}}`;
+
+/**
+ * The user, or the device, whose tag is the whole expression; '' for any other.
+ * @param {string} expression
+ */
+export function whoseTag(expression) {
+  const [, keyword, id] = /^\$(UserId|InstallationId):\{([^{}]*)\}$/i.exec(expression) ?? ['', '', ''];
+  const isUser = keyword.toLowerCase() === 'userid';
+  return { user: isUser ? id : '', device: isUser ? '' : id };
+}
+
+/**
  * The expression for the operator's own devices: those of their name, and those marked; '' if there can be none.
  * @param {string} hub
  */
 export function mine(hub) {
   const identity = api.who();
-  return [...identity?.kind === 'session' ? [`$UserId:{${identity.user}}`] : [], ...markedMine(hub).map((id) => `$InstallationId:{${id}}`)].join(' || ');
+  return [...identity?.kind === 'session' ? [userTag(identity.user)] : [], ...markedMine(hub).map(deviceTag)].join(' || ');
 }
 
 /** @param {Installation} installation */
@@ -152,11 +174,10 @@ function read(node) {
   const text = (/** @type {string} */ name) => textOf(node, name);
   const tags = text('Tags').split(',').map((tag) => tag.trim()).filter(Boolean);
   const isTemplate = node.localName.includes('Template');
-  const own = tags.find((tag) => tag.startsWith('$InstallationId:{'));
   return {
     registrationId: text('RegistrationId'), tags,
     platform: Object.keys(platforms).find((key) => node.localName.startsWith(platforms[key].prefix)) ?? '',
-    installationId: own?.slice('$InstallationId:{'.length, -1),
+    installationId: tags.map((tag) => whoseTag(tag).device).find(Boolean),
     template: isTemplate ? text('TemplateName') : undefined, expirationTime: text('ExpirationTime'), description: node,
   };
 }

@@ -3,6 +3,7 @@
 
 import * as api from './api.js';
 import { dress } from './dress.js';
+import { tidy } from './payloads.js';
 import { platformName } from './platforms.js';
 import { has, t } from './text.js';
 import { badge, code, data, el, facts } from './view.js';
@@ -42,7 +43,7 @@ export function explanationView(explanation) {
         el('p', null, data(one.text)), factList(one.facts),
         one.expression && [el('h3', null, t('explain.expression')), el('ul', { class: 'tree' }, term(one.expression))],
         one.rendering && [
-          el('h3', null, t('explain.payload')), code(pretty(one.rendering.payload ?? ''), t('explain.payload')),
+          el('h3', null, t('explain.payload')), code(tidy(one.rendering.payload ?? ''), t('explain.payload')),
           one.rendering.limit && el('p', { class: 'hint' }, t('explain.size', { n: one.rendering.bytes, limit: one.rendering.limit })),
           one.rendering.missingProperties?.length > 0 && el('p', { class: 'hint' }, t('explain.missing'), ' ', data(one.rendering.missingProperties.join(', '))),
         ],
@@ -63,15 +64,3 @@ const factList = (list = []) => el('ul', { class: 'reasons' }, list.map((fact) =
  */
 const term = (part) => el('li', null, badge(part.holds ? t('explain.yes') : t('explain.no'), part.holds ? 'good' : 'bad'), ' ',
   el('code', null, part.expression), part.parts && el('ul', { class: 'tree' }, part.parts.map(term)));
-
-/**
- * JSON with line breaks; anything else unchanged.
- * @param {string} text
- */
-export function pretty(text) {
-  try {
-    return JSON.stringify(JSON.parse(text), null, 2);
-  } catch {
-    return text;
-  }
-}

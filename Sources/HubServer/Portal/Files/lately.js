@@ -9,6 +9,8 @@ const mostDevices = 100;
 /** Expressions that are offered, and tags of an expression that are looked up. */
 const offered = 4;
 const mostTags = 4;
+/** A tag, the hub's own included. */
+const term = /\$\w+:\{[^}]*\}|[\p{L}\p{M}\p{N}_@#.:=-]+/gu;
 
 /**
  * The expressions of the hub's latest sends to tags, the newest first.
@@ -25,7 +27,7 @@ export async function sentLately(hub, signal) {
  * The tags of an expression, without those that the hub gives itself.
  * @param {string} expression
  */
-const tagsOf = (expression) => [...expression.matchAll(/(?<![\w@#.:=$-])[\w@#.:=-]+(?![\w@#.:=-]*\{)/g)].map(([tag]) => tag);
+const tagsOf = (expression) => (expression.match(term) ?? []).filter((tag) => !tag.startsWith('$'));
 
 /**
  * Of an expression that reaches nobody: a tag that no device has, and one like it that some have.
@@ -42,7 +44,7 @@ export async function unknownTag(hub, expression, signal) {
     return sum(false) || sum(true);
   };
   // A tag that nobody has keeps nobody out.
-  const asked = [...new Set(tagsOf(expression.replace(/!\s*[\w@#.:=-]+/g, '')))].slice(0, mostTags);
+  const asked = [...new Set(tagsOf(expression.replace(/!\s*[\p{L}\p{M}\p{N}_@#.:=-]+/gu, '')))].slice(0, mostTags);
   const counts = await Promise.all(asked.map(count));
   const tag = asked.find((_, index) => counts[index] === 0);
   if (tag === undefined) return null;
@@ -68,7 +70,7 @@ export async function unknownTag(hub, expression, signal) {
  * @param {string} other
  */
 export const replaced = (expression, tag, other) =>
-  expression.replace(/(?<![\w@#.:=$-])[\w@#.:=-]+/g, (one) => one === tag ? other : one);
+  expression.replace(term, (one) => one === tag ? other : one);
 
 /**
  * The letters that have to be inserted, left out or put in another's place; three for all that are further away.

@@ -3,7 +3,7 @@
 // has changed fills the form, and the form writes only what differs, so that members it does not know survive.
 
 import { ensured, marks, parse, setText, textIn, written } from './markup.js';
-import { tidy } from './payloads.js';
+import { isObject, tidy } from './payloads.js';
 
 /**
  * @typedef {'title' | 'subtitle' | 'text' | 'image' | 'badge' | 'sound' | 'link' | 'button' | 'group' | 'ttl' | 'replaces' | 'urgency' | 'data' | 'silent'} FieldName
@@ -24,8 +24,6 @@ export const blank = {
   replaces: '', urgency: 'normal', data: '', silent: '',
 };
 
-/** @param {any} value */
-const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
 /** @param {any} value */
 const said = (value) => typeof value === 'string' || typeof value === 'number' ? String(value) : '';
 
@@ -331,7 +329,7 @@ const json = {
       get: (draft) => ({ 'very-low': 'quiet', low: 'quiet', high: 'urgent' }[header(draft, 'Urgency')] ?? 'normal'),
       set: (draft, text) => {
         setHeader(draft, 'Urgency', { quiet: 'low', urgent: 'high' }[text] ?? '');
-        setHeader(draft, 'apns-priority', { quiet: '5', urgent: '10' }[text] ?? '');
+        setHeader(draft, 'apns-priority', priorities[text] ?? '');
         setHeader(draft, 'X-WNS-SuppressPopup', text === 'quiet' ? 'true' : '');
       },
     },
@@ -601,7 +599,7 @@ export function urlOf(text) {
  * Whether a phone could load it: https, nobody's password, and a host that is open to the internet.
  * @param {string} text
  */
-export function isOpenImage(text) {
+function isOpenImage(text) {
   const url = urlOf(text);
   if (!url) return false;
   const { protocol, username, password, hostname } = url;

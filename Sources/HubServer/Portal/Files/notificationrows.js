@@ -1,10 +1,11 @@
 // @ts-check
 // Notifications in a list, the message first: what it says, whom it went to, what came of it, who sent it.
 
+import { whoseTag } from './devices.js';
 import { dress } from './dress.js';
 import { isOver, kindOf, stateBadge, total } from './outcomes.js';
-import { ago, day, has, hour, number, t, time } from './text.js';
-import { badge, el, fill, svg } from './view.js';
+import { ago, day, has, hour, t, time } from './text.js';
+import { badge, el, fill, moment, svg } from './view.js';
 
 /**
  * @typedef {object} Summary
@@ -60,7 +61,7 @@ export function senderOf(actor) {
 
 /** @param {Summary} item */
 function audienceOf({ kind, tags }) {
-  if (tags && /^\$UserId:\{[^{}]*\}$/i.test(tags)) return el('span', { title: tags }, t('list.person'));
+  if (tags && whoseTag(tags).user) return el('span', { title: tags }, t('list.person'));
   if (kind === 'single') return el('span', { title: tags }, t('list.device'));
   if (tags) return el('bdi', { class: 'chip' }, tags);
   return el('span', null, t(kind === 'direct' ? 'list.handle' : 'compose.to.everyone'));
@@ -87,10 +88,11 @@ function outcomeOf({ state, dueTime, outcomes }) {
 }
 
 /** @param {string} at relative for an hour, then the time of the day, then the date with it */
-function moment(at) {
+function sentAt(at) {
   const date = new Date(at);
   const age = Date.now() - date.getTime();
-  const text = Number.isNaN(age) ? at : age < 60_000 && age > -5000 ? t('list.justNow') : Math.abs(age) < 3_600_000 ? ago(at)
+  if (Math.abs(age) < 3_600_000 && !(age < 60_000 && age > -5000)) return moment(at);
+  const text = Number.isNaN(age) ? at : Math.abs(age) < 3_600_000 ? t('list.justNow')
     : date.toDateString() === new Date().toDateString() ? hour(at) : `${day(at)}, ${hour(at)}`;
   return el('time', { class: 'hint', datetime: at, title: Number.isNaN(age) ? at : time(at) }, text);
 }
@@ -128,7 +130,7 @@ export function notificationRows({ to, items, search = '', isBrief = false, came
         rest && el('div', { class: 'text' }, isSaid ? marked(rest, search) : rest)),
       !isBrief && el('div', { class: 'to' }, audienceOf(item), all > 0 && el('span', { class: 'hint' }, t('list.devices', { n: all }))),
       came,
-      el('div', { class: 'by' }, !isBrief && senderOf(item.actor), ' ', moment(item.dueTime ?? item.enqueueTime)));
+      el('div', { class: 'by' }, !isBrief && senderOf(item.actor), ' ', sentAt(item.dueTime ?? item.enqueueTime)));
   }
   /** @param {Summary[]} more */
   function add(more) {

@@ -9,7 +9,7 @@ import { badge } from './view.js';
 /** @type {Record<string, Kind>} */
 const states = {
   Enqueued: 'busy', Processing: 'busy', Scheduled: 'note', Completed: 'good', NoTargetFound: 'plain',
-  Abandoned: 'bad', Canceled: 'plain', Cancelled: 'plain', Aborted: 'note',
+  Abandoned: 'bad', Canceled: 'plain',
 };
 export const allStates = ['Enqueued', 'Processing', 'Scheduled', 'Completed', 'NoTargetFound', 'Abandoned', 'Canceled'];
 export const isOver = (/** @type {string} */ state) => !['Enqueued', 'Processing', 'Scheduled'].includes(state);

@@ -47,7 +47,7 @@ const encoder = new TextEncoder();
 /** @param {string} text */
 const size = (text) => encoder.encode(text).length;
 /** @param {any} value */
-const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
+export const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /**
  * Members of `aps`, with the type of each.

@@ -3,6 +3,7 @@
 
 import * as api from '../api.js';
 import { showAs } from '../copyas.js';
+import { deviceTag } from '../devices.js';
 import { report, tested } from '../sending.js';
 import * as standIn from '../standin.js';
 import { shortTime, t } from '../text.js';
@@ -107,7 +108,7 @@ export async function show(page) {
   const send = (to) => ({ hub: page.hub, format: 'template', body: JSON.stringify({ message: message.value }), headers: {}, tags: to });
   const sending = section(t('browser.send'), form(async () => {
     const began = performance.now();
-    const document = await tested(send(`$InstallationId:{${device?.id}}`), page.signal);
+    const document = await tested(send(deviceTag(device?.id ?? '')), page.signal);
     fill(result, report([document], true, performance.now() - began));
   }, el('div', { class: 'row' }, field(t('phones.message'), message),
     el('div', { class: 'buttons' }, submitButton(t('browser.sendHere')),

@@ -3,7 +3,7 @@
 
 import * as api from '../api.js';
 import { t } from '../text.js';
-import { announce, button, choice, code, confirm, data, dialog, el, field, form, heading, input, later, link, nothing, section, copyButton, submitButton, table } from '../view.js';
+import { announce, button, choice, code, confirm, data, dialog, el, field, form, heading, input, later, link, nothing, copyButton, submitButton, table } from '../view.js';
 
 /** @param {import('../app.js').Page} page */
 export async function show(page) {

@@ -2,12 +2,13 @@
 // One device: its data in the hub, its tags, its last pushes and why it did or did not get them.
 
 import * as api from '../api.js';
-import { handleOf, isNever, markedMine, markMine, stateOf } from '../devices.js';
-import { explain, explanationView, pretty, verdictBadge } from '../explanation.js';
+import { deviceTag, handleOf, isNever, markedMine, markMine, stateOf } from '../devices.js';
+import { explain, explanationView, verdictBadge } from '../explanation.js';
 import { wordsOf } from '../notificationrows.js';
+import { tidy } from '../payloads.js';
 import { platformName } from '../platforms.js';
 import { has, t } from '../text.js';
-import { announce, badge, button, code, confirm, copyButton, data, dialog, el, facts, field, form, heading, input, later, link, moment, nothing, pause, section, short, submitButton, table } from '../view.js';
+import { announce, button, code, confirm, copyButton, data, dialog, el, facts, field, form, heading, input, later, link, moment, nothing, pause, section, short, submitButton, table } from '../view.js';
 
 /** Number of recent notifications examined. */
 const latest = 12;
@@ -19,7 +20,7 @@ export async function show(page) {
   const reply = await api.request(api.at(page.hub, 'installations', id), { signal: page.signal });
   /** @type {import('../devices.js').Installation} */
   const device = JSON.parse(await reply.text());
-  const tag = `$InstallationId:{${device.installationId}}`;
+  const tag = deviceTag(device.installationId);
   const mayChange = api.role(page.hub) === 'manager';
   const maySend = api.role(page.hub) !== 'viewer';
   const handle = handleOf(device);
@@ -120,7 +121,7 @@ function templates(device) {
   const all = Object.entries(device.templates ?? {});
   if (all.length === 0) return el('p', { class: 'soft' }, t('device.noTemplates'));
   return all.map(([name, template]) => el('details', { open: all.length < 3 }, el('summary', null, data(name)),
-    el('div', { class: 'stack' }, code(pretty(template.body), name), facts([
+    el('div', { class: 'stack' }, code(tidy(template.body), name), facts([
       [t('devices.tags'), template.tags && data(template.tags.join(', '))],
       [t('device.headers'), template.headers && data(Object.entries(template.headers).map((pair) => pair.join(': ')).join('\n'))],
       [t('devices.until'), template.expiry && data(template.expiry)],

@@ -22,7 +22,10 @@ export async function show(page) {
   page.query.get('platform') ?? '', () => search());
   const expired = select([['', t('devices.every')], ['false', t('devices.alive')], ['true', t('devices.dead')]],
     page.query.get('expired') ?? '', () => search());
-  /** Of how many; asked once, as a hub with millions counts for a while. @type {ReturnType<typeof howMany> | undefined} */
+  /**
+   * Of how many; asked once, as a hub with millions counts for a while.
+   * @type {ReturnType<typeof howMany> | undefined}
+   */
   let all;
 
   const search = () => {

@@ -4,13 +4,14 @@
 
 import { actorsOf } from '../activity.js';
 import * as api from '../api.js';
+import { whoseTag } from '../devices.js';
 import { explanationView } from '../explanation.js';
 import { senderOf, wordsOf } from '../notificationrows.js';
 import { advice, isOver, kindOf, outcomeBadges, sorted, stateBadge, stateName } from '../outcomes.js';
 import { formatName, platformName, platformOf } from '../platforms.js';
 import { preview } from '../preview.js';
 import { bytes, duration, number, percent, t, time } from '../text.js';
-import { announce, attempt, badge, button, chips, code, confirm, copyButton, data, el, facts, failure, field, fill, form, heading, input, link, moment, notice, pagedList, pause, section, select, short, skeleton, submitButton, table } from '../view.js';
+import { announce, badge, button, code, confirm, copyButton, data, el, facts, failure, field, fill, form, heading, input, link, moment, notice, pagedList, pause, section, select, short, submitButton, table } from '../view.js';
 import { textOf } from '../xml.js';
 
 /** @typedef {{state: string, tags: string, format: string, body: string, enqueueTime: string, startTime: string, endTime: string, dueTime: string, platforms: {platform: string, outcomes: Record<string, number>}[]}} Telemetry */
@@ -115,7 +116,7 @@ async function words(page, { enqueueTime, startTime, dueTime }) {
  * @param {string} tags
  */
 function toWhom(page, tags) {
-  const user = /^\$UserId:\{([^{}]+)\}$/i.exec(tags)?.[1];
+  const { user } = whoseTag(tags);
   if (user) return link(page.to('users', user), data(user));
   return tags ? el('span', { class: 'mono' }, data(tags)) : t('notification.noTags');
 }
@@ -133,7 +134,7 @@ async function readTelemetry(path, signal) {
   return {
     state: text('State'), tags: text('Tags'), body: text('NotificationBody'), enqueueTime: text('EnqueueTime'),
     startTime: text('StartTime'), endTime: text('EndTime'), dueTime: text('DueTime'),
-    format: targets.length === 0 ? guess(text('NotificationBody')) : platformOf(targets[0]) && targets.length === 1 ? targets[0] : 'template',
+    format: targets.length === 1 && platformOf(targets[0]) ? targets[0] : 'template',
     platforms: [...root.children].filter((node) => node.localName.endsWith('OutcomeCounts')).map((node) => ({
       platform: node.localName.replace('OutcomeCounts', '').toLowerCase(),
       outcomes: Object.fromEntries([...node.children].map((outcome) => [
@@ -141,19 +142,6 @@ async function readTelemetry(path, signal) {
       ])),
     })),
   };
-}
-
-/**
- * For a notification that has no target yet.
- * @param {string} body
- */
-function guess(body) {
-  try {
-    const value = JSON.parse(body);
-    return value?.aps ? 'apple' : value?.message && typeof value.message === 'object' ? 'fcmv1' : 'template';
-  } catch {
-    return 'windows';
-  }
 }
 
 // --- While it is under way -------------------------------------------------------------------

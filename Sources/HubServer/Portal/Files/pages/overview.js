@@ -357,7 +357,7 @@ async function warnings(page, description, credentials, counted, isNew) {
     const { items } = running.value;
     const left = await waiting(page, items.slice(0, 20).map((item) => item.notificationId));
     say('plain', t('overview.running', { n: items.length }), left > 0 && [t('overview.queue', { n: left }), ' '], link(
-      page.to('notifications') + '?state=' + (items.some((item) => item.state === 'Processing') ? 'Processing' : 'Enqueued'), t('overview.seeRunning')));
+      page.to('notifications') + '?state=' + 'Enqueued,Processing', t('overview.seeRunning')));
   }
   return found;
 }

@@ -5,7 +5,7 @@
 import * as api from '../api.js';
 import { dress } from '../dress.js';
 import { appOf, channelOf, control, decoded, events, kinds, nextRequest, platformOfService } from '../emulator.js';
-import { pretty } from '../explanation.js';
+import { tidy } from '../payloads.js';
 import { platformName } from '../platforms.js';
 import { read } from '../preview.js';
 import { t, time } from '../text.js';
@@ -243,7 +243,7 @@ async function inbox(page, phone) {
     list.prepend(el('details', { open: isOpen },
       el('summary', null, time(arrival.deliveredAt), ' ', shown.isSilent ? t('phones.silent') : data(shown.title || shown.body),
         arrival.from === 'store' && [' ', badge(t('phones.waited'), 'note')]),
-      el('div', { class: 'stack' }, el('h3', null, t('phones.payload')), code(pretty(decoded(arrival.payloadBase64)), t('phones.payload')),
+      el('div', { class: 'stack' }, el('h3', null, t('phones.payload')), code(tidy(decoded(arrival.payloadBase64)), t('phones.payload')),
         el('h3', null, t('phones.headers')), code(Object.entries(arrival.headers).map((pair) => pair.join(': ')).join('\n'), t('phones.headers')),
         el('p', { class: 'hint' }, data(arrival.id)))));
   };

@@ -2,7 +2,7 @@
 // Requests of the hub to the push services' stand-ins, searchable, with the payloads that arrived.
 
 import { control, decoded, kinds, nextRequest, platformOfService } from '../emulator.js';
-import { pretty } from '../explanation.js';
+import { tidy } from '../payloads.js';
 import { platformName } from '../platforms.js';
 import { shortTime, t, time } from '../text.js';
 import { badge, button, calmly, checkbox, code, confirm, data, dialog, el, facts, failure, field, fill, form, heading, input, nothing, section, select, short, skeleton, table } from '../view.js';
@@ -90,7 +90,7 @@ export async function show(page) {
         [t('traffic.auth'), entry.auth && data(JSON.stringify(entry.auth))],
       ]),
       el('h3', null, t('traffic.headers')), code(Object.entries(entry.headers).map((pair) => pair.join(': ')).join('\n'), t('traffic.headers')),
-      arrived.map((one) => [el('h3', null, t('traffic.arrived', { device: one.device })), code(pretty(one.text), t('traffic.payload'))])
+      arrived.map((one) => [el('h3', null, t('traffic.arrived', { device: one.device })), code(tidy(one.text), t('traffic.payload'))])
         .flat()),
     el('div', { class: 'buttons' }, button(t('view.close'), () => close(null)))]);
   };

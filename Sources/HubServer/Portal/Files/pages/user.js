@@ -2,13 +2,13 @@
 // A user: the devices, what they got, their tags, and erasing all data of the user in the hub, with a receipt.
 
 import * as api from '../api.js';
-import { isReachable, stateOf } from '../devices.js';
+import { isReachable, stateOf, userTag } from '../devices.js';
 import { dress } from '../dress.js';
 import { explain, verdictBadge } from '../explanation.js';
 import { notificationRows } from '../notificationrows.js';
 import { platformWord } from '../platforms.js';
 import { number, t, time } from '../text.js';
-import { badge, button, checkbox, chips, confirm, data, el, facts, fill, heading, later, link, notice, pagedList, save, section, short } from '../view.js';
+import { badge, button, checkbox, chips, confirm, data, el, facts, fill, heading, link, notice, pagedList, save, section, short } from '../view.js';
 
 /** Recent notifications that are explained at a time, and devices for which they are. */
 const latest = 12;
@@ -54,7 +54,7 @@ export async function show(page) {
         button(t('user.erase'), () => erase(page, receipt, body), { class: 'danger' })) : '')));
   page.main.append(
     heading(id, api.role(page.hub) !== 'viewer' && el('a', {
-      href: page.to('compose') + '?tags=' + encodeURIComponent(`$UserId:{${id}}`), class: 'as-button main' }, t('user.send'))),
+      href: page.to('compose') + '?tags=' + encodeURIComponent(userTag(id)), class: 'as-button main' }, t('user.send'))),
     receipt, body);
 }
 
@@ -112,7 +112,7 @@ function got(page, devices, isManager) {
 
 /** @param {import('../app.js').Page} page */
 function toThemAlone(page) {
-  const tag = `$UserId:{${page.params.id}}`;
+  const tag = userTag(page.params.id);
   return pagedList({
     caption: t('user.alone'), signal: page.signal, enough: latest, empty: el('p', { class: 'hint' }, t('user.nothingAlone')),
     load: async (from) => {
@@ -129,8 +129,10 @@ function toThemAlone(page) {
  * @param {string} expression
  * @param {string} tag
  */
-const isAlone = (expression, tag) => !expression.includes('||')
-  && expression.toLowerCase().replace(/\s/g, '').split('&&').some((part) => part.replace(/[()]/g, '') === tag.toLowerCase());
+function isAlone(expression, tag) {
+  const text = expression.toLowerCase().replace(/\s/g, '');
+  return !/\|\||!\(/.test(text) && text.split('&&').some((part) => part.replace(/[()]/g, '') === tag.toLowerCase());
+}
 
 /**
  * @param {import('../app.js').Page} page

@@ -177,7 +177,6 @@ export default {
   'payload.title': 'Payload',
   'payload.tidy': 'Tidy',
   'payload.size': '{size} of {limit}',
-  'payload.retired': 'ended',
   'payload.headers': 'Headers for the push service',
   'payload.headersHint': 'They are passed on unchanged. Headers that you leave out are derived from the payload or left to the service.',
   'payload.addHeader': 'Add a header',
@@ -368,7 +367,7 @@ export default {
   'test.outcome': 'Outcome',
   'test.advice': 'An invalid handle belongs to an app that was removed, or to another app or environment than the credential. A wrong token points to the credential.',
   'test.nobody': 'No device matches',
-  'test.nobodyNative': 'No device of this platform has these tags. To reach devices that registered only a template, choose the platform Template.',
+  'test.nobodyNative': 'No device of this platform has these tags. To reach devices that registered only a template, choose By template.',
   'test.nobodyTemplate': 'No device with a template has these tags. To reach devices without one, send a payload of their platform.',
 
   // Send.
@@ -388,7 +387,7 @@ export default {
   'send.copyHint': 'The key is not included: it is read from the variable BELFRY_CONNECTION_STRING.',
   'send.noCommand': '# belfry send has no option for a service that has been shut down; use curl.',
   'send.needTags': 'Enter a tag expression, or choose Everyone.',
-  'send.needNative': 'One handle takes a payload of its platform; choose the platform above.',
+  'send.needNative': 'One handle takes a payload of its platform; choose By platform.',
   'send.needTime': 'Choose a time.',
   'send.past': 'That time has passed. Choose a later one, or send now.',
   'send.keyUsed': 'The key of this form was already used for another send, which the hub has accepted: look at the list first. Send again sends under a new key.',
@@ -518,8 +517,6 @@ export default {
   'state.NoTargetFound': 'No device matched',
   'state.Abandoned': 'Given up',
   'state.Canceled': 'Cancelled',
-  'state.Cancelled': 'Cancelled',
-  'state.Aborted': 'Aborted',
 
   // What an outcome means, and what to do.
   'outcome.Success': 'The push service has accepted it.',
@@ -541,7 +538,6 @@ export default {
   'outcome.Skipped': 'Another registration with the same handle got it.',
   'outcome.Aborted': 'Not sent: somebody stopped the notification before.',
   'outcome.UnknownError': 'Another error; see the list of devices.',
-  'outcome.RefreshToken': 'The push service has given the device another handle.',
 
   // Devices, settings, development.
   'app.audience': 'Audience',
@@ -626,7 +622,6 @@ export default {
   'verdict.waiting': 'Waiting',
   'verdict.scheduled': 'Scheduled',
   'verdict.canceled': 'Cancelled',
-  'verdict.aborted': 'Aborted',
   'verdict.tags-differ': 'Not its tags',
   'verdict.not-addressed': 'Not addressed',
   'verdict.expired': 'Expired',

@@ -176,7 +176,6 @@ export default {
   'payload.title': 'Contenu',
   'payload.tidy': 'Mettre en forme',
   'payload.size': '{size} sur {limit}',
-  'payload.retired': 'arrêté',
   'payload.headers': 'En-têtes pour le service de push',
   'payload.headersHint': 'Ils sont transmis tels quels. Ce qui manque est déduit du contenu ou laissé au service.',
   'payload.addHeader': 'Ajouter un en-tête',
@@ -367,7 +366,7 @@ export default {
   'test.outcome': 'Résultat',
   'test.advice': 'Une adresse non valable appartient à une app désinstallée, ou à une autre app ou un autre environnement que l’identifiant du hub. Un mauvais jeton met en cause cet identifiant.',
   'test.nobody': 'Personne à qui envoyer',
-  'test.nobodyNative': 'Aucun appareil de cette plateforme n’a de tels tags. Les appareils qui n’ont inscrit qu’un modèle s’atteignent par la plateforme Modèle.',
+  'test.nobodyNative': 'Aucun appareil de cette plateforme n’a de tels tags. Les appareils qui n’ont inscrit qu’un modèle s’atteignent par « Par modèle ».',
   'test.nobodyTemplate': 'Aucun appareil avec modèle n’a de tels tags. Ceux qui n’en ont pas s’atteignent par un contenu de leur plateforme.',
 
   // Send.
@@ -387,7 +386,7 @@ export default {
   'send.copyHint': 'La clé n’y est pas : elle est lue dans la variable BELFRY_CONNECTION_STRING.',
   'send.noCommand': '# belfry send n’a pas d’option pour un service arrêté ; utilisez curl.',
   'send.needTags': 'Saisissez une expression de tags, ou choisissez Tout le monde.',
-  'send.needNative': 'Une adresse push prend un contenu de sa plateforme ; choisissez la plateforme ci-dessus.',
+  'send.needNative': 'Une adresse push prend un contenu de sa plateforme ; choisissez « Par plateforme ».',
   'send.needTime': 'Choisissez une heure.',
   'send.past': 'Cette heure est passée. Choisissez-en une plus tard, ou envoyez maintenant.',
   'send.keyUsed': 'La clé de ce formulaire a servi à un autre envoi, que le hub a accepté : regardez d’abord la liste. Envoyer de nouveau utilise une nouvelle clé.',
@@ -517,8 +516,6 @@ export default {
   'state.NoTargetFound': 'Personne à atteindre',
   'state.Abandoned': 'Abandonnée',
   'state.Canceled': 'Annulée',
-  'state.Cancelled': 'Annulée',
-  'state.Aborted': 'Interrompue',
 
   // What an outcome means, and what to do.
   'outcome.Success': 'Le service de push l’a accepté.',
@@ -540,7 +537,6 @@ export default {
   'outcome.Skipped': 'Une autre inscription de la même adresse l’a reçu.',
   'outcome.Aborted': 'Pas envoyé : quelqu’un a arrêté la notification avant.',
   'outcome.UnknownError': 'Autre chose ; la liste par appareil le dit peut-être.',
-  'outcome.RefreshToken': 'Le service de push a donné une autre adresse à l’appareil.',
 
   // Devices, settings, development.
   'app.audience': 'Audience',
@@ -625,7 +621,6 @@ export default {
   'verdict.waiting': 'En attente',
   'verdict.scheduled': 'Planifié',
   'verdict.canceled': 'Annulé',
-  'verdict.aborted': 'Interrompu',
   'verdict.tags-differ': 'Autres tags',
   'verdict.not-addressed': 'Non visé',
   'verdict.expired': 'Expiré',

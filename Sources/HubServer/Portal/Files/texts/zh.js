@@ -176,7 +176,6 @@ export default {
   'payload.title': '负载',
   'payload.tidy': '整理格式',
   'payload.size': '{size}，上限 {limit}',
-  'payload.retired': '已终止',
   'payload.headers': '给推送服务的标头',
   'payload.headersHint': '原样转发。未填的由负载推出，或由服务决定。',
   'payload.addHeader': '添加标头',
@@ -367,7 +366,7 @@ export default {
   'test.outcome': '结果',
   'test.advice': '无效的句柄属于已卸载的应用，或属于与凭据不同的应用或环境。令牌错误则与凭据有关。',
   'test.nobody': '没有可发送的对象',
-  'test.nobodyNative': '此平台没有带这些标签的设备。只注册了模板的设备请用“模板”平台。',
+  'test.nobodyNative': '此平台没有带这些标签的设备。只注册了模板的设备请选择“按模板”。',
   'test.nobodyTemplate': '没有带这些标签且有模板的设备。没有模板的设备请用其平台的负载。',
 
   // Send.
@@ -387,7 +386,7 @@ export default {
   'send.copyHint': '其中不含密钥：它从变量 BELFRY_CONNECTION_STRING 读取。',
   'send.noCommand': '# belfry send 没有用于已终止服务的选项；请用 curl。',
   'send.needTags': '请输入标签表达式，或选择“所有人”。',
-  'send.needNative': '一个句柄需要其平台的负载；请在上方选择平台。',
+  'send.needNative': '一个句柄需要其平台的负载；请选择“按平台”。',
   'send.needTime': '请选择时间。',
   'send.past': '该时间已过。请选择稍后的时间，或立即发送。',
   'send.keyUsed': '此表单的密钥已用于另一次发送，且中心已接受：请先查看列表。再按“发送”将使用新密钥。',
@@ -517,8 +516,6 @@ export default {
   'state.NoTargetFound': '无可到达对象',
   'state.Abandoned': '已放弃',
   'state.Canceled': '已取消',
-  'state.Cancelled': '已取消',
-  'state.Aborted': '已中止',
 
   // What an outcome means, and what to do.
   'outcome.Success': '推送服务已接受。',
@@ -540,7 +537,6 @@ export default {
   'outcome.Skipped': '同一句柄的另一注册已收到。',
   'outcome.Aborted': '未发送：通知已被人中止。',
   'outcome.UnknownError': '其他原因；逐台设备的列表或可说明。',
-  'outcome.RefreshToken': '推送服务已为设备更换句柄。',
 
   // Devices, settings, development.
   'app.audience': '受众',
@@ -625,7 +621,6 @@ export default {
   'verdict.waiting': '等待中',
   'verdict.scheduled': '已计划',
   'verdict.canceled': '已取消',
-  'verdict.aborted': '已中止',
   'verdict.tags-differ': '标签不符',
   'verdict.not-addressed': '不在发送对象中',
   'verdict.expired': '已过期',
