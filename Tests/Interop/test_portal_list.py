@@ -101,3 +101,25 @@ def test_the_list_fits_every_width(browser, address, hub, language):
             page.scheme(scheme)
             page.check()
     page.close()
+
+
+def test_a_theme_is_chosen_and_kept_and_the_system_decides_again(browser, address):
+    page = PortalPage.of(browser, address)
+    page.scheme("light")
+    page.visit("hub/demo/notifications")
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light = page.run(ground)
+    theme = "document.querySelector('#bar .theme')"
+    for name, size in (("light", WIDE), ("dark", PHONE)):
+        page.run(f"{theme}.click()")
+        page.await_value(f"{theme}.getAttribute('aria-label') === 'Theme: {name}'")
+        page.size(*size)
+        page.check()
+    dark = page.run(ground)
+    assert dark != light
+    page.visit("hub/demo/devices")
+    assert page.run(ground) == dark
+    page.run(f"{theme}.click()")
+    page.await_value(f"{ground} === {json.dumps(light)} && {theme}.getAttribute('aria-label') === 'Theme: as the system'")
+    assert page.run("localStorage.getItem('belfry.theme')") is None
+    page.close()

@@ -204,6 +204,7 @@ function frame(hub, current) {
     hub && el('span', { class: 'crumb' }, el('span', { 'aria-hidden': 'true' }, '/'),
       el('a', { href: hubAddress(hub) }, el('bdi', null, hub))),
     el('span', { class: 'space' }),
+    themeButton(),
     select(Object.entries(languages), currentLanguage(), async (language) => {
       chooseLanguage(language);
       await loadTexts();
@@ -240,6 +241,37 @@ function frame(hub, current) {
   items.push(button(t('keys.title'), keys.showKeys, { class: 'quiet keys-button' }));
   fill(side, items);
   side.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
+}
+
+// --- Light and dark --------------------------------------------------------------------------
+
+/** '' is the system's. */
+const themes = ['', 'light', 'dark'];
+const theme = () => localStorage.getItem('belfry.theme') ?? '';
+/** For styles; without it the system decides. */
+function markTheme() {
+  if (theme()) document.documentElement.dataset.theme = theme();
+  else delete document.documentElement.dataset.theme;
+}
+markTheme();
+
+/** Goes through the themes; says the one that is on. */
+function themeButton() {
+  const node = button('', () => {
+    const next = themes[(themes.indexOf(theme()) + 1) % themes.length];
+    if (next) localStorage.setItem('belfry.theme', next); else localStorage.removeItem('belfry.theme');
+    markTheme();
+    say();
+    announce(node.title);
+  }, { class: 'quiet theme' });
+  const say = () => {
+    node.title = t(`app.theme.${theme() || 'system'}`);
+    node.setAttribute('aria-label', node.title);
+  };
+  node.append(svg('svg', { class: 'symbol', viewBox: '0 0 16 16', 'aria-hidden': 'true' },
+    svg('circle', { cx: 8, cy: 8, r: 6 }), svg('path', { d: 'M8 2a6 6 0 0 1 0 12z', class: 'half' })));
+  say();
+  return node;
 }
 
 /** Announces that the server cannot be reached, and when it is back. */
