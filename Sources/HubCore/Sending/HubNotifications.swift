@@ -14,10 +14,7 @@ package struct HubNotifications: HubSubject {
   package func telemetry(
     hub: Hub, id: NotificationID, isExtended: Bool = false
   ) async throws -> NotificationTelemetry {
-    let record = try await answering { try await store.notification(id, hub: hub.id) }
-    guard let record else {
-      throw HubFailure(status: 404, message: "Notification not found")
-    }
+    let record = try await answering { try await existing(id, hub) }
     return NotificationTelemetry(record.shown(limits), isExtended: isExtended)
   }
 
@@ -31,9 +28,7 @@ package struct HubNotifications: HubSubject {
     of id: NotificationID, hub: Hub, after: RegistrationID, limit: Int
   ) async throws -> NotificationErrors {
     try await answering {
-      guard try await store.notification(id, hub: hub.id) != nil else {
-        throw HubFailure(status: 404, message: "Notification not found")
-      }
+      _ = try await existing(id, hub)
       let page = try await store.outcomes(
         of: id, hub: hub.id, .errors, after: after, limit: limit)
       let feedback = page.outcomes.map { target in
@@ -48,6 +43,14 @@ package struct HubNotifications: HubSubject {
     }
   }
 
+  /// - Throws: 404 for an id that this hub does not know.
+  private func existing(_ id: NotificationID, _ hub: Hub) async throws -> NotificationRecord {
+    guard let record = try await store.notification(id, hub: hub.id) else {
+      throw HubFailure.noNotification
+    }
+    return record
+  }
+
   /// The stored outcomes of a notification device by device.
   ///
   /// - Parameters:
@@ -58,9 +61,7 @@ package struct HubNotifications: HubSubject {
     of id: NotificationID, hub: Hub, _ filter: OutcomeFilter, after: RegistrationID, limit: Int
   ) async throws(HubFailure) -> DeviceOutcomePage {
     try await answering {
-      guard try await store.notification(id, hub: hub.id) != nil else {
-        throw HubFailure(status: 404, message: "Notification not found")
-      }
+      _ = try await existing(id, hub)
       let page = try await store.outcomes(
         of: id, hub: hub.id, filter, after: after, limit: limit)
       return DeviceOutcomePage(devices: page.outcomes.map(DeviceOutcome.init), next: page.next)
@@ -75,9 +76,7 @@ package struct HubNotifications: HubSubject {
     of id: NotificationID, hub: Hub
   ) async throws(HubFailure) -> NotificationProgress {
     try await answering {
-      guard let record = try await store.notification(id, hub: hub.id) else {
-        throw HubFailure(status: 404, message: "Notification not found")
-      }
+      let record = try await existing(id, hub)
       var outcomes: [String: Int] = [:]
       for (key, count) in record.counts {
         outcomes[key.outcome.inExtendedTelemetry.name, default: 0] += count
@@ -212,4 +211,9 @@ extension NotificationTelemetry {
       tags: record.request.tags,
       targetPlatforms: formats.sorted(), outcomes: outcomes)
   }
+}
+
+extension HubFailure {
+  /// 404: there is no such notification.
+  static let noNotification = HubFailure(status: 404, message: "Notification not found")
 }

@@ -83,7 +83,7 @@ extension HubService {
   package func abort(hub: Hub, id: NotificationID) async throws -> NotificationAbort {
     let verdict = try await answering { try await store.abort(id, hub: hub.id, at: clock.now()) }
     switch verdict {
-    case nil: throw HubFailure(status: 404, message: "Notification not found")
+    case nil: throw HubFailure.noNotification
     case .finished(let state)?:
       throw HubFailure(
         status: 409,
@@ -95,7 +95,7 @@ extension HubService {
     let record = try await answering {
       try await dispatcher.record(of: id, hub: hub.id, finishedWithin: Self.abortWait)
     }
-    guard let record else { throw HubFailure(status: 404, message: "Notification not found") }
+    guard let record else { throw HubFailure.noNotification }
     return NotificationAbort(
       notificationID: id.rawValue, state: .init(rawValue: record.state.rawValue),
       aborted: record.counts.reduce(0) { $0 + ($1.key.outcome == .aborted ? $1.value : 0) })

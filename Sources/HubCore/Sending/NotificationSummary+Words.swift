@@ -20,18 +20,18 @@ extension NotificationSummary {
       textState = .sealed
       return
     }
+    let platform = PushPlatform(sendFormat: format)
     let words =
       if format == WireName.templateFormat {
         json.flatMap(PayloadWords.init(properties:))
       } else {
-        PushPlatform.allCases.first { $0.sendFormat == format }
-          .flatMap { PayloadWords(body, for: $0) }
+        platform.flatMap { PayloadWords(body, for: $0) }
       }
     title = words?.title?.clipped
     text = words?.body?.clipped
     if title != nil || text != nil {
       textState = .kept
-    } else if format != WireName.templateFormat {
+    } else if platform?.traits.phone != nil {
       textState = .silent
     }
   }

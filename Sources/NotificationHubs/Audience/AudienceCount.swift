@@ -43,6 +43,15 @@ public struct AudienceCount: Hashable, Sendable {
 }
 
 extension AudienceCount {
+  /// The number of devices, each counted once: of each platform the largest count, because an
+  /// installation has one registration for native sends and one for each template. Registrations of
+  /// templates alone may be of more devices.
+  public var devices: Int {
+    counts.reduce(into: [PushPlatform: Int]()) { most, item in
+      most[item.platform] = max(most[item.platform] ?? 0, item.devices)
+    }.values.reduce(0, +)
+  }
+
   /// `{"total":3,"counts":[{"platform":"apns","template":null,"devices":3}]}`
   package var json: [UInt8] {
     JSONWriter.object { writer in

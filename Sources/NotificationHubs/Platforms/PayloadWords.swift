@@ -41,7 +41,6 @@ package struct PayloadWords: Hashable, Sendable {
         self.init(title: text(pair.title), body: text(pair.body))
         if title != nil || body != nil { return }
       }
-    case .text: break
     }
     let text = String(decoding: payload, as: UTF8.self)
     guard phone.showsText, !text.isEmpty else { return nil }

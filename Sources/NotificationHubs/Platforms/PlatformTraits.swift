@@ -146,7 +146,6 @@ package struct PhoneTraits: Sendable {
     case toast
     /// Title and body by the paths of the members in a JSON object, the first pair that is there.
     case members([(title: String, body: String)])
-    case text
   }
 
   /// The name of the push service in the emulator.

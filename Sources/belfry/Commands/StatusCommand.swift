@@ -62,9 +62,7 @@ struct StatusCommand: ResultCommand {
           Status.Hub(
             name: hub.name, isDisabled: hub.isDisabled,
             credentials: hub.credentials.keys.map(\.rawValue).sorted(),
-            devices: count.map { count in
-              count.counts.filter { $0.template == nil }.reduce(0) { $0 + $1.devices }
-            },
+            devices: count?.devices,
             last: last.map { .init(notificationId: $0.notificationID, state: "\($0.state)") }))
       }
       return shown
@@ -83,7 +81,7 @@ private struct Status: Encodable {
     let name: String
     let isDisabled: Bool
     let credentials: [String]
-    /// Counted once each; `nil` if it is unknown.
+    /// See ``AudienceCount/devices``; `nil` if it is unknown.
     let devices: Int?
     let last: Notification?
 

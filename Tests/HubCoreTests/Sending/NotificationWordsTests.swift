@@ -27,6 +27,7 @@ struct NotificationWordsTests {
       ),
       ("adm", #"{"data":{"title":"T","message":"B"}}"#, "T", "B"),
       ("baidu", #"{"title":"T","description":"B"}"#, "T", "B"),
+      ("xiaomi", #"{"title":"T","description":"B","payload":"P"}"#, "T", "B"),
       ("template", #"{"TITLE":"T","Message":"B","other":"x"}"#, "T", "B"),
       ("template", #"{"alert":7}"#, nil, "7"),
     ] as [(String, String, String?, String?)])
@@ -61,6 +62,8 @@ struct NotificationWordsTests {
     #expect(words("fcmv1", #"{"message":{"data":{"refresh":"x"}}}"#).textState == .silent)
     let other = words("template", #"{"secret":"x"}"#)
     #expect(other.textState == nil && other.title == nil && other.text == nil)
+    // Nobody knows how a retired service showed it.
+    #expect(words("gcm", #"{"data":{"message":"B"}}"#).textState == nil)
   }
 
   @Test("are cut after 200 characters, not within one")
