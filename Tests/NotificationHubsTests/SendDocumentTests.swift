@@ -176,6 +176,10 @@ struct SendDocumentTests {
         == #"{"total":5,"counts":[{"platform":"apns","template":null,"devices":3},{"platform":"fcmv1","template":"a \"b\"","devices":2}]}"#
     )
     #expect(try AudienceCount(json: count.json) == count)
+    // A device with a template is there as a native one, too.
+    var both = count
+    both.counts.append(.init(platform: .apns, template: "main", devices: 2))
+    #expect(both.devices == 5)
     var estimate = count
     estimate.isEstimate = true
     #expect(String(decoding: estimate.json, as: UTF8.self).hasSuffix(#"],"estimate":true}"#))
