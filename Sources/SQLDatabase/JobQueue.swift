@@ -4,16 +4,18 @@ import Synchronization
 /// A queue of work from many tasks to the threads of a store, fair between callers (``JobRotation``).
 /// Work that arrives while a thread is busy becomes its next batch, so that many callers can share
 /// one transaction.
-package final class JobQueue<Item: Sendable>: @unchecked Sendable {
+package final class JobQueue<Item: QueuedJob>: @unchecked Sendable {
   // `condition` guards all mutable state.
   private let condition = NSCondition()
-  private let waiting: JobRotation<Item>
+  private let waiting: JobRotation
   private var lastNumber: UInt64 = 0
   private var counted = JobCounts()
   private var isClosed = false
   private var drained: [@Sendable () -> Void] = []
   /// Number of threads that still take from this queue.
   private var takers = 0
+  /// Number of those that wait for work.
+  private var idle = 0
 
   /// - Parameter limits: Limits beyond which work is refused.
   package init(limits: JobLimits = JobLimits()) { waiting = JobRotation(limits: limits) }
@@ -25,26 +27,35 @@ package final class JobQueue<Item: Sendable>: @unchecked Sendable {
 
   /// - Returns: The number by which ``drop(_:_:)`` identifies it.
   private func enqueue(_ item: Item, _ label: JobLabel) -> Result<UInt64, JobRefusal> {
+    item.label = label
     condition.lock()
-    defer { condition.unlock() }
-    guard !isClosed else { return .failure(.closed) }
+    guard !isClosed else {
+      condition.unlock()
+      return .failure(.closed)
+    }
     lastNumber += 1
-    guard waiting.add(.init(number: lastNumber, label: label, item: item)) else {
+    let number = lastNumber
+    item.number = number
+    guard waiting.add(item) else {
       counted.refused[label.hub, default: 0] += 1
+      condition.unlock()
       return .failure(.full)
     }
-    condition.signal()
-    return .success(lastNumber)
+    let isAwaited = idle > 0
+    condition.unlock()
+    // After the lock, which the thread that wakes up takes at once.
+    if isAwaited { condition.signal() }
+    return .success(number)
   }
 
   /// Removes work whose caller no longer waits.
   /// - Returns: `nil` when a thread has already taken it.
-  private func drop(_ number: UInt64, _ label: JobLabel) -> Item? {
+  private func drop(_ number: UInt64, _ label: JobLabel) -> QueuedJob? {
     condition.lock()
     defer { condition.unlock() }
-    guard let item = waiting.remove(number, label) else { return nil }
+    guard let job = waiting.remove(number, label) else { return nil }
     counted.dropped += 1
-    return item
+    return job
   }
 
   /// Waits for work and takes as much of it as fits into a group; nothing when the queue is closed
@@ -55,15 +66,19 @@ package final class JobQueue<Item: Sendable>: @unchecked Sendable {
   ///   - charge: The cost beyond its label of work that was taken before.
   ///   - prepare: Called when there is work, before it is taken.
   private func take(
-    _ group: JobGroup, after rest: ArraySlice<JobRotation<Item>.Entry>,
+    _ group: JobGroup, after rest: ArraySlice<QueuedJob>,
     charge: (label: JobLabel, excess: Int)?, prepare: (() -> Void)?
-  ) -> [JobRotation<Item>.Entry] {
+  ) -> [QueuedJob] {
     condition.lock()
     defer { condition.unlock() }
     if let charge, charge.excess > 0 { waiting.charge(charge.excess, to: charge.label) }
     if !rest.isEmpty { waiting.putBack(rest) }
     while true {
-      while waiting.count == 0 && !isClosed { condition.wait() }
+      while waiting.count == 0 && !isClosed {
+        idle += 1
+        condition.wait()
+        idle -= 1
+      }
       if let prepare, waiting.count > 0 {
         condition.unlock()
         prepare()
@@ -79,7 +94,13 @@ package final class JobQueue<Item: Sendable>: @unchecked Sendable {
   package func takeWaiting() -> [Item] {
     condition.lock()
     defer { condition.unlock() }
-    return waiting.take(JobGroup(jobs: .max)).map { $0.item }
+    return Self.items(waiting.take(JobGroup(jobs: .max)))
+  }
+
+  /// The same array: all work of this queue was added as an item.
+  private static func items(_ jobs: [QueuedJob]) -> [Item] {
+    // Arrays of classes share one layout, and a copy would cost as much as the queue itself.
+    unsafeBitCast(jobs, to: [Item].self)
   }
 
   /// Counts of waiting, refused and dropped work.
@@ -143,14 +164,15 @@ package final class JobQueue<Item: Sendable>: @unchecked Sendable {
         }
         self.enter()
         ready.resume()
-        var rest: ArraySlice<JobRotation<Item>.Entry> = []
+        var rest: ArraySlice<QueuedJob> = []
         var charge: (label: JobLabel, excess: Int)?
-        while case let entries = self.take(batch, after: rest, charge: charge, prepare: prepare),
-          let first = entries.first
+        while case let jobs = self.take(batch, after: rest, charge: charge, prepare: prepare),
+          let label = jobs.first?.label
         {
           let start = isTimed ? ContinuousClock.now : nil
-          rest = entries.dropFirst(max(1, work(entries.map { $0.item }, context)))
-          charge = start.map { (first.label, first.label.excess(after: $0.duration(to: .now))) }
+          let done = max(1, work(Self.items(jobs), context))
+          rest = done < jobs.count ? jobs[done...] : []
+          charge = start.map { (label, label.excess(after: $0.duration(to: .now))) }
         }
         end(context)
         self.leave()
@@ -223,23 +245,20 @@ package struct JobCounts: Hashable, Sendable {
 /// The task that waits for a unit of work. It is resumed exactly once: with a result, with an
 /// error, or, when the work is released with neither, with ``JobRefusal/closed``.
 package final class JobEnd<Value: Sendable>: Sendable {
-  private let continuation: Mutex<UnsafeContinuation<Value, any Error>?>
+  private let continuation: UnsafeContinuation<Value, any Error>
+  private let isOver = Atomic(false)
 
   fileprivate init(_ continuation: UnsafeContinuation<Value, any Error>) {
-    self.continuation = Mutex(continuation)
+    self.continuation = continuation
   }
 
   deinit { fail(JobRefusal.closed) }
 
-  package func succeed(_ value: Value) { take()?.resume(returning: value) }
-  package func fail(_ error: any Error) { take()?.resume(throwing: error) }
+  package func succeed(_ value: Value) { if ends { continuation.resume(returning: value) } }
+  package func fail(_ error: any Error) { if ends { continuation.resume(throwing: error) } }
 
-  private func take() -> UnsafeContinuation<Value, any Error>? {
-    continuation.withLock { continuation in
-      defer { continuation = nil }
-      return continuation
-    }
-  }
+  /// Whether this call is the first one.
+  private var ends: Bool { !isOver.exchange(true, ordering: .acquiringAndReleasing) }
 }
 
 /// The number by which a queue identifies a unit of work; 0 until it is queued.
@@ -247,21 +266,40 @@ private final class JobNumber: Sendable {
   let value = Atomic<UInt64>(0)
 }
 
-/// A unit of blocking work for a thread of the store, and the task that waits for it.
-package struct Job<Context>: Sendable {
-  /// Does the work and returns a closure that resumes the waiting task with its result. The writer
-  /// may call it a second time after it has rolled the first back; only one of the results is used.
-  package let run: @Sendable (Context) throws -> @Sendable () -> Void
-  /// Resumes the waiting task with an error.
-  package let fail: @Sendable (any Error) -> Void
+/// A unit of blocking work for a thread of the store.
+open class Job<Context>: QueuedJob, @unchecked Sendable {
+  /// Does the work and keeps its result for ``finish()``. The writer may call it a second time
+  /// after it has rolled the first back; only the last result is used.
+  open func run(_ context: Context) throws { preconditionFailure("a subclass has the work") }
+  /// Keeps an error in place of a result.
+  open func refuse(_ error: any Error) {}
+  /// Resumes the task that waits for the work, if any, with what was kept.
+  open func finish() {}
+  /// Resumes it with an error at once.
+  open func fail(_ error: any Error) {}
+}
 
-  package init(
-    run: @escaping @Sendable (Context) throws -> @Sendable () -> Void,
-    fail: @escaping @Sendable (any Error) -> Void
-  ) {
-    self.run = run
-    self.fail = fail
+/// Work that a task waits for.
+private final class WaitedJob<Context, Value: Sendable>: Job<Context>, @unchecked Sendable {
+  private let body: @Sendable (Context) throws -> Value
+  private let end: JobEnd<Value>
+  private var result: Result<Value, any Error>?
+
+  init(_ end: JobEnd<Value>, _ body: @escaping @Sendable (Context) throws -> Value) {
+    self.end = end
+    self.body = body
   }
+
+  override func run(_ context: Context) throws { result = .success(try body(context)) }
+  override func refuse(_ error: any Error) { result = .failure(error) }
+  override func finish() {
+    switch result {
+    case .success(let value): end.succeed(value)
+    case .failure(let error): end.fail(error)
+    case nil: break
+    }
+  }
+  override func fail(_ error: any Error) { end.fail(error) }
 }
 
 extension JobQueue {
@@ -306,13 +344,6 @@ extension JobQueue {
   package func perform<Context, Value: Sendable>(
     _ label: JobLabel = JobLabel(), _ body: @escaping @Sendable (Context) throws -> Value
   ) async throws -> Value where Item == Job<Context> {
-    try await wait(label) { end in
-      Job(
-        run: { context in
-          let value = try body(context)
-          return { end.succeed(value) }
-        },
-        fail: { end.fail($0) })
-    }
+    try await wait(label) { WaitedJob($0, body) }
   }
 }

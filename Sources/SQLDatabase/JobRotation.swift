@@ -105,6 +105,16 @@ package struct JobGroup: Hashable, Sendable {
   }
 }
 
+/// A unit of work in a queue. Each kind of work is a subclass.
+open class QueuedJob: @unchecked Sendable {
+  // The queue's lock guards these while it waits; then only the thread that has taken it uses it.
+  final var label = JobLabel()
+  /// The number by which a queue identifies it; increases with each unit.
+  final var number: UInt64 = 0
+
+  public init() {}
+}
+
 /// The order in which units of work get their turn: by share, within a share by hub, within a hub
 /// by caller; the work of one caller is done in order of arrival.
 ///
@@ -114,208 +124,226 @@ package struct JobGroup: Hashable, Sendable {
 /// each of the others, not for all of their work.
 /// - SeeAlso: M. Shreedhar and G. Varghese, Efficient Fair Queuing using Deficit Round Robin,
 ///   SIGCOMM 1995
-final class JobRotation<Item> {
-  struct Entry {
-    /// Increases with each unit of work.
-    let number: UInt64
-    let label: JobLabel
-    let item: Item
-  }
-
+final class JobRotation {
   private let limits: JobLimits
-  private let shares: Rotation<Item, JobLabel.Share>
+  private var shares = Turns<ShareJobs>()
+  private var waiting = 0
 
-  init(limits: JobLimits) {
-    self.limits = limits
-    shares = Rotation(
-      by: { $0.share }, weight: { $0.share.weight },
-      of: { Rotation(by: { $0.hub }, of: { Rotation(by: { $0.caller }, of: { CallerJobs() }) }) })
-  }
+  init(limits: JobLimits) { self.limits = limits }
 
-  var count: Int { shares.waiting.jobs }
+  var count: Int { waiting }
 
   /// - Returns: `false` when the limit on waiting work is reached.
-  func add(_ entry: Entry) -> Bool {
-    guard count < limits.total else { return false }
-    let label = entry.label
+  func add(_ job: QueuedJob) -> Bool {
+    guard waiting < limits.total else { return false }
+    let label = job.label
     if label.caller != nil {
-      let hub = shares.child(label)?.child(label)
-      let all = hub?.waiting ?? JobLimits.Amount()
-      let own = hub?.child(label)?.waiting ?? JobLimits.Amount()
+      let hub = shares.member(label.share)?.hubs.member(label.hub)
+      let all = hub?.turn.waiting ?? JobLimits.Amount()
+      let own = hub?.callers.member(label.caller)?.turn.waiting ?? JobLimits.Amount()
       guard
         own.jobs < limits.reserved
           || own.hasRoom(for: label, below: limits.caller)
             && all.hasRoom(for: label, below: limits.hub)
       else { return false }
     }
-    shares.add(entry, isFirst: false)
+    add(job, isFirst: false)
     return true
   }
 
+  /// - Parameter isFirst: Whether it precedes all waiting work of its caller, because it was taken
+  ///   and not done.
+  private func add(_ job: QueuedJob, isFirst: Bool) {
+    let label = job.label
+    let share = shares.join(label.share, label, isFirst: isFirst)
+    let hub = share.hubs.join(label.hub, label, isFirst: isFirst)
+    hub.callers.join(label.caller, label, isFirst: isFirst).add(job, isFirst: isFirst)
+    waiting += 1
+  }
+
   /// Takes the work whose turn it is, as much as fits into a group.
-  func take(_ group: JobGroup) -> [Entry] {
-    var taken: [Entry] = []
+  func take(_ group: JobGroup) -> [QueuedJob] {
+    var taken: [QueuedJob] = []
     taken.reserveCapacity(min(count, group.jobs))
     var (rows, bytes) = (0, 0)
-    while taken.count < group.jobs, rows < group.rows, bytes < group.bytes,
-      let entry = shares.next()
+    while taken.count < group.jobs, rows < group.rows, bytes < group.bytes, let job = shares.next()
     {
-      taken.append(entry)
-      rows += entry.label.rows
-      bytes += entry.label.bytes
+      taken.append(job)
+      rows += job.label.rows
+      bytes += job.label.bytes
     }
+    waiting -= taken.count
     return taken
   }
 
   /// Returns the last part of a taken group: it comes first in its caller's next turn.
-  func putBack(_ entries: some BidirectionalCollection<Entry>) {
-    for entry in entries.reversed() { shares.add(entry, isFirst: true) }
+  func putBack(_ jobs: ArraySlice<QueuedJob>) {
+    for job in jobs.reversed() { add(job, isFirst: true) }
   }
 
   /// Deducts the cost of work beyond its label from the next turns of its caller, hub and share.
-  func charge(_ excess: Int, to label: JobLabel) { shares.charge(excess, to: label) }
+  func charge(_ excess: Int, to label: JobLabel) {
+    // A member without waiting work has no debt.
+    guard let share = shares.member(label.share) else { return }
+    share.turn.charge(excess)
+    guard let hub = share.hubs.member(label.hub) else { return }
+    hub.turn.charge(excess)
+    hub.callers.member(label.caller)?.turn.charge(excess)
+  }
 
   /// Removes a unit of work; `nil` when it is not waiting.
-  func remove(_ number: UInt64, _ label: JobLabel) -> Item? {
-    shares.remove(number, label)?.item
+  func remove(_ number: UInt64, _ label: JobLabel) -> QueuedJob? {
+    // Empty members are removed when their turn comes.
+    guard let share = shares.member(label.share), let hub = share.hubs.member(label.hub),
+      let caller = hub.callers.member(label.caller), let job = caller.remove(number)
+    else { return nil }
+    share.turn.waiting.add(label, times: -1)
+    hub.turn.waiting.add(label, times: -1)
+    caller.turn.waiting.add(label, times: -1)
+    waiting -= 1
+    return job
   }
 }
 
-/// A level of ``JobRotation``, or a leaf.
-private class RotationNode<Item> {
-  typealias Entry = JobRotation<Item>.Entry
+/// A member of a level of ``JobRotation``.
+private protocol TurnMember: AnyObject {
+  associatedtype Key: Hashable
+  var key: Key { get }
+  var turn: Turn { get set }
+  init(_ key: Key)
+  /// Takes the next unit of its work.
+  func next() -> QueuedJob?
+}
 
-  /// Total of the waiting work below.
-  fileprivate(set) final var waiting = JobLimits.Amount()
+/// A member's share of the turns, and the total of its waiting work.
+private struct Turn {
+  /// The allowance of one turn.
+  let allowance: Int
+  /// The rest of the current turn's allowance; below 0, a debt.
+  var left: Int
+  var waiting = JobLimits.Amount()
 
-  /// The next level's node for a label; `nil` when none of its work is waiting.
-  func child(_ label: JobLabel) -> RotationNode<Item>? { nil }
+  init(weight: Int = 1) {
+    allowance = weight * JobLabel.allowance
+    left = allowance
+  }
 
-  /// - Parameter isFirst: Whether it precedes all waiting work of its caller, because it was taken
-  ///   and not done.
-  func add(_ entry: Entry, isFirst: Bool) { waiting.add(entry.label) }
-
-  func next() -> Entry? { nil }
-
-  func remove(_ number: UInt64, _ label: JobLabel) -> Entry? { nil }
-
-  func charge(_ excess: Int, to label: JobLabel) {}
+  mutating func charge(_ excess: Int) {
+    // Several threads may charge one member; a debt is paid in few rounds.
+    left = max(left - excess, -64 * JobLabel.allowance)
+  }
 }
 
 /// Rotates turns among the members of one level.
-private final class Rotation<Item, Key: Hashable>: RotationNode<Item> {
-  private final class Member {
-    let key: Key
-    let node: RotationNode<Item>
-    /// The allowance of one turn.
-    let allowance: Int
-    /// The rest of the current turn's allowance; below 0, a debt.
-    var left: Int
-
-    init(_ key: Key, _ node: RotationNode<Item>, allowance: Int) {
-      self.key = key
-      self.node = node
-      self.allowance = allowance
-      left = allowance
-    }
-  }
-
-  private let key: (JobLabel) -> Key
-  private let weight: (JobLabel) -> Int
-  private let make: () -> RotationNode<Item>
-  private var members: [Key: Member] = [:]
+private struct Turns<Member: TurnMember> {
+  private var members: [Member.Key: Member] = [:]
   private var order: [Member] = []
   /// The index of the current member in ``order``.
   private var place = 0
+  /// The member that was looked up last: mostly the one that is looked up next.
+  private var recent: Member?
 
-  init(
-    by key: @escaping (JobLabel) -> Key, weight: @escaping (JobLabel) -> Int = { _ in 1 },
-    of make: @escaping () -> RotationNode<Item>
-  ) {
-    self.key = key
-    self.weight = weight
-    self.make = make
+  /// `nil` when none of its work is waiting.
+  mutating func member(_ key: Member.Key) -> Member? {
+    if let recent, recent.key == key { return recent }
+    guard let found = members[key] else { return nil }
+    recent = found
+    return found
   }
 
-  override func child(_ label: JobLabel) -> RotationNode<Item>? { members[key(label)]?.node }
-
-  override func add(_ entry: Entry, isFirst: Bool) {
-    super.add(entry, isFirst: isFirst)
-    let key = key(entry.label)
-    if let member = members[key] {
-      member.node.add(entry, isFirst: isFirst)
-      if isFirst { member.left += entry.label.cost }
-      return
+  /// The member to which work with a label is added.
+  mutating func join(_ key: Member.Key, _ label: JobLabel, isFirst: Bool) -> Member {
+    if let member = member(key) {
+      member.turn.waiting.add(label)
+      if isFirst { member.turn.left += label.cost }
+      return member
     }
-    let member = Member(key, make(), allowance: weight(entry.label) * JobLabel.allowance)
-    member.node.add(entry, isFirst: isFirst)
+    let member = Member(key)
+    member.turn.waiting.add(label)
     members[key] = member
+    recent = member
     // Behind all members that are already waiting.
     order.insert(member, at: place)
     place += 1
+    return member
   }
 
-  override func next() -> Entry? {
+  mutating func next() -> QueuedJob? {
     while !order.isEmpty {
       if place >= order.count { place = 0 }
       let member = order[place]
-      if member.left <= 0 {
+      if member.turn.left <= 0 {
         // A single member has no debt.
-        member.left = order.count == 1 ? member.allowance : member.left + member.allowance
-        if order.count > 1 { place += 1 }
+        let isAlone = order.count == 1
+        member.turn.left = member.turn.allowance + (isAlone ? 0 : member.turn.left)
+        if !isAlone { place += 1 }
         continue
       }
-      guard let entry = member.node.next() else {
+      guard let job = member.next() else {
         order.remove(at: place)
         members[member.key] = nil
+        if recent === member { recent = nil }
         continue
       }
-      member.left -= entry.label.cost
-      waiting.add(entry.label, times: -1)
-      return entry
+      member.turn.left -= job.label.cost
+      member.turn.waiting.add(job.label, times: -1)
+      return job
     }
     place = 0
     return nil
   }
+}
 
-  override func charge(_ excess: Int, to label: JobLabel) {
-    // A member without waiting work has no debt.
-    guard let member = members[key(label)] else { return }
-    // Several threads may charge one member; a debt is paid in few rounds.
-    member.left = max(member.left - excess, -64 * JobLabel.allowance)
-    member.node.charge(excess, to: label)
+/// The waiting work of a share.
+private final class ShareJobs: TurnMember {
+  let key: JobLabel.Share
+  var turn: Turn
+  var hubs = Turns<HubJobs>()
+
+  init(_ share: JobLabel.Share) {
+    key = share
+    turn = Turn(weight: share.weight)
   }
 
-  override func remove(_ number: UInt64, _ label: JobLabel) -> Entry? {
-    // An empty node is removed when its turn comes.
-    guard let entry = child(label)?.remove(number, label) else { return nil }
-    waiting.add(label, times: -1)
-    return entry
-  }
+  func next() -> QueuedJob? { hubs.next() }
+}
+
+/// The waiting work of a hub.
+private final class HubJobs: TurnMember {
+  let key: Int64
+  var turn = Turn()
+  var callers = Turns<CallerJobs>()
+
+  init(_ hub: Int64) { key = hub }
+
+  func next() -> QueuedJob? { callers.next() }
 }
 
 /// The waiting work of one caller, in order of arrival.
-private final class CallerJobs<Item>: RotationNode<Item> {
+private final class CallerJobs: TurnMember {
+  let key: String?
+  var turn = Turn()
   /// By rising numbers; a removed unit leaves an empty slot.
-  private var slots: [(number: UInt64, entry: Entry?)] = []
+  private var slots: [(number: UInt64, job: QueuedJob?)] = []
   private var first = 0
 
-  override func add(_ entry: Entry, isFirst: Bool) {
-    super.add(entry, isFirst: isFirst)
+  init(_ caller: String?) { key = caller }
+
+  func add(_ job: QueuedJob, isFirst: Bool) {
     if !isFirst {
-      slots.append((entry.number, entry))
+      slots.append((job.number, job))
     } else if first > 0 {
       first -= 1
-      slots[first] = (entry.number, entry)
+      slots[first] = (job.number, job)
     } else {
-      slots.insert((entry.number, entry), at: 0)
+      slots.insert((job.number, job), at: 0)
     }
   }
 
-  override func next() -> Entry? {
+  func next() -> QueuedJob? {
     while first < slots.count {
-      let entry = slots[first].entry
-      slots[first].entry = nil
+      let job = slots[first].job
+      slots[first].job = nil
       first += 1
       if first == slots.count {
         slots.removeAll(keepingCapacity: slots.capacity <= 64)
@@ -324,24 +352,21 @@ private final class CallerJobs<Item>: RotationNode<Item> {
         slots.removeFirst(first)
         first = 0
       }
-      guard let entry else { continue }
-      waiting.add(entry.label, times: -1)
-      return entry
+      if let job { return job }
     }
     return nil
   }
 
-  override func remove(_ number: UInt64, _ label: JobLabel) -> Entry? {
+  func remove(_ number: UInt64) -> QueuedJob? {
     var (low, high) = (first, slots.count)
     while low < high {
       let middle = (low + high) / 2
       if slots[middle].number < number { low = middle + 1 } else { high = middle }
     }
-    guard low < slots.count, slots[low].number == number, let entry = slots[low].entry else {
+    guard low < slots.count, slots[low].number == number, let job = slots[low].job else {
       return nil
     }
-    slots[low].entry = nil
-    waiting.add(label, times: -1)
-    return entry
+    slots[low].job = nil
+    return job
   }
 }

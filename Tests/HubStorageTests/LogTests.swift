@@ -2,6 +2,7 @@ import Foundation
 import HubCore
 import HubTesting
 import NotificationHubs
+import SQLDatabase
 import StoreContract
 import Synchronization
 import Testing
@@ -76,13 +77,23 @@ struct LogTests {
   /// What a caller is told whose write is confirmed.
   private func outcome(of sync: CommitSync) async -> StoreError? {
     await withUnsafeContinuation { continuation in
-      sync.confirm(
-        CommitSync.Group(
-          callers: [
-            CommitSync.Group.Caller(
-              resume: { continuation.resume(returning: nil) },
-              fail: { continuation.resume(returning: $0 as? StoreError) })
-          ], hasWritten: true))
+      let group = CommitSync.Group()
+      group.jobs = [Caller(continuation)]
+      group.hasWritten = true
+      sync.confirm(group)
+    }
+  }
+
+  private final class Caller: WriteJob, @unchecked Sendable {
+    private let continuation: UnsafeContinuation<StoreError?, Never>
+
+    init(_ continuation: UnsafeContinuation<StoreError?, Never>) {
+      self.continuation = continuation
+    }
+
+    override func finish() { continuation.resume(returning: nil) }
+    override func fail(_ error: any Error) {
+      continuation.resume(returning: error as? StoreError)
     }
   }
 }

@@ -5,9 +5,20 @@ import Testing
 
 @Suite("Turns of those who wait for a store")
 struct JobRotationTests {
-  /// Work as the queue keeps it; the item is who brought it.
+  private final class Piece: QueuedJob, @unchecked Sendable {
+    /// Who brought it.
+    var item: String { label.caller ?? "server" }
+
+    init(_ number: UInt64, _ label: JobLabel) {
+      super.init()
+      self.number = number
+      self.label = label
+    }
+  }
+
+  /// Work as the queue keeps it.
   private final class Line {
-    let turns: JobRotation<String>
+    let turns: JobRotation
     private var number: UInt64 = 0
 
     init(_ limits: JobLimits = JobLimits()) { turns = JobRotation(limits: limits) }
@@ -20,14 +31,13 @@ struct JobRotationTests {
       (0..<count).count { _ in
         number += 1
         return turns.add(
-          .init(
-            number: number,
-            label: JobLabel(share, hub: hub, caller: caller, rows: rows, bytes: bytes),
-            item: caller ?? "server"))
+          Piece(number, JobLabel(share, hub: hub, caller: caller, rows: rows, bytes: bytes)))
       }
     }
 
-    func takeAll() -> [JobRotation<String>.Entry] { turns.take(JobGroup(jobs: .max)) }
+    func takeAll() -> [Piece] {
+      turns.take(JobGroup(jobs: .max)).compactMap { $0 as? Piece }
+    }
   }
 
   @Test("who comes behind a flood waits for one turn of it, in another hub and in the same one")
@@ -70,7 +80,7 @@ struct JobRotationTests {
       line.add(20, hub: 1, by: "slow", rows: 1)
       line.add(2_000, hub: hub, by: "quick", rows: 1)
       let first = try #require(line.turns.take(JobGroup(jobs: 1)).first)
-      #expect(first.item == "slow")
+      #expect(first.label.caller == "slow")
       line.turns.charge(5 * JobLabel.allowance, to: first.label)
       let between = line.takeAll().map(\.item).prefix { $0 == "quick" }.count
       #expect((1_100...1_400).contains(between), "\(between) of hub \(hub)")
@@ -152,7 +162,7 @@ struct JobRotationTests {
       return Int(state >> 33) % bound
     }
     var (added, done, gone) = (0, [UInt64](), Set<UInt64>())
-    var waiting: [JobRotation<String>.Entry] = []
+    var waiting: [Piece] = []
     for _ in 0..<3_000 {
       switch roll(4) {
       case 0, 1:
@@ -160,7 +170,7 @@ struct JobRotationTests {
           JobLabel.Share.allCases[roll(3)], hub: Int64(roll(3)), caller: "\(roll(4))",
           rows: 1 + roll(400) * roll(40), bytes: roll(5_000))
         added += 1
-        let entry = JobRotation<String>.Entry(number: UInt64(added), label: label, item: "")
+        let entry = Piece(UInt64(added), label)
         #expect(line.turns.add(entry))
         waiting.append(entry)
       case 2:
@@ -205,7 +215,8 @@ struct JobQueueTests {
       named: "test", batch: JobGroup(jobs: 8), prepare: { gate.wait() }, open: { 7 },
       work: { jobs, context in
         for job in jobs {
-          do { try job.run(context)() } catch { job.fail(error) }
+          do { try job.run(context) } catch { job.refuse(error) }
+          job.finish()
         }
         return jobs.count
       }, end: { _ in })

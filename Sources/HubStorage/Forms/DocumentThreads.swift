@@ -14,7 +14,8 @@ extension DocumentQueue {
         named: "hub documents \(number)", batch: JobGroup(jobs: 1), isTimed: true, open: {},
         work: { jobs, _ in
           for job in jobs {
-            do { try job.run(())() } catch { job.fail(error) }
+            do { try job.run(()) } catch { job.refuse(error) }
+            job.finish()
           }
           return jobs.count
         },

@@ -152,7 +152,7 @@ final class PostgresEngine: Sendable {
 }
 
 /// A unit of work for a thread with a connection, and the task that waits for it.
-struct PostgresWork: Sendable {
+final class PostgresWork: QueuedJob, @unchecked Sendable {
   enum Kind: Sendable {
     /// In a transaction that writes.
     case writing
@@ -175,4 +175,15 @@ struct PostgresWork: Sendable {
   /// Does the work and returns a closure that resumes the waiting task with its result.
   let run: @Sendable (PostgresSession) throws -> @Sendable () -> Void
   let fail: @Sendable (any Error) -> Void
+
+  init(
+    kind: Kind, unclear: Look,
+    run: @escaping @Sendable (PostgresSession) throws -> @Sendable () -> Void,
+    fail: @escaping @Sendable (any Error) -> Void
+  ) {
+    self.kind = kind
+    self.unclear = unclear
+    self.run = run
+    self.fail = fail
+  }
 }

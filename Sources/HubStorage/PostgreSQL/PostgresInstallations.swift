@@ -5,10 +5,19 @@ import SQLDatabase
 import Wire
 
 /// An installation to be written, and the task that waits for it.
-struct InstallationWork: Sendable {
+final class InstallationWork: QueuedJob, @unchecked Sendable {
   let content: InstallationContent
   let resume: @Sendable () -> Void
   let fail: @Sendable (any Error) -> Void
+
+  init(
+    content: InstallationContent, resume: @escaping @Sendable () -> Void,
+    fail: @escaping @Sendable (any Error) -> Void
+  ) {
+    self.content = content
+    self.resume = resume
+    self.fail = fail
+  }
 }
 
 /// An installation with everything that can be computed before a writing thread takes it.

@@ -8,13 +8,9 @@ import SQLDatabase
 /// A thread of its own waits for the disk, so that the writing thread can process the next group
 /// meanwhile; all groups that are waiting when the disk is free share one sync.
 final class CommitSync: @unchecked Sendable {
-  /// The callers of a transaction.
-  struct Group: Sendable {
-    struct Caller: Sendable {
-      let resume: @Sendable () -> Void
-      let fail: @Sendable (any Error) -> Void
-    }
-    var callers: [Caller] = []
+  /// The work of a transaction, whose callers wait.
+  final class Group: QueuedJob, @unchecked Sendable {
+    var jobs: ArraySlice<WriteJob> = []
     /// Whether there is something to sync. Callers that have only read wait as well: they may have
     /// seen a commit that is not yet on the disk.
     var hasWritten = false
@@ -83,7 +79,7 @@ final class CommitSync: @unchecked Sendable {
     add(1)
     if !queue.add(group) {
       // The store is gone, and with it every caller that could wait.
-      for caller in group.callers { caller.fail(StoreError.closed) }
+      for job in group.jobs { job.fail(StoreError.closed) }
       add(-1)
     }
   }
@@ -102,7 +98,7 @@ final class CommitSync: @unchecked Sendable {
     } catch {
       guard recover(from: error, disk) else {
         let refusal = StoreError.orRefusal(error)
-        for group in groups { for caller in group.callers { caller.fail(refusal) } }
+        for group in groups { for job in group.jobs { job.fail(refusal) } }
         add(-groups.count)
         return
       }
@@ -114,7 +110,7 @@ final class CommitSync: @unchecked Sendable {
     }
     // The next group may start before these callers are resumed.
     add(-groups.count)
-    for group in groups { for caller in group.callers { caller.resume() } }
+    for group in groups { for job in group.jobs { job.finish() } }
   }
 
   private func count(_ groups: [Group]) {
@@ -123,7 +119,7 @@ final class CommitSync: @unchecked Sendable {
     defer { condition.unlock() }
     for group in groups where group.hasWritten {
       counted.commits.observe(group.began.duration(to: now) / .seconds(1))
-      counted.batches.observe(Double(group.callers.count))
+      counted.batches.observe(Double(group.jobs.count))
     }
   }
 

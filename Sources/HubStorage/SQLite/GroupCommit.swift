@@ -47,8 +47,7 @@ extension WriteSession {
     try sync.check()
     try begin()
     let end = ContinuousClock.now + limit
-    var group = CommitSync.Group()
-    group.callers.reserveCapacity(jobs.count)
+    let group = CommitSync.Group()
     let start = connection.totalChanges
     do {
       for job in jobs where begun == 0 || ContinuousClock.now < end {
@@ -56,15 +55,13 @@ extension WriteSession {
         let before = connection.totalChanges
         let (mark, keyMark) = (changes.count, keys.changeCount)
         do {
-          group.callers.append(CommitSync.Group.Caller(resume: try job.run(self), fail: job.fail))
+          try job.run(self)
         } catch {
           guard connection.isInTransaction, connection.totalChanges == before else { throw error }
           changes.removeSubrange(mark...)
           keys.dropChanges(from: keyMark)
           health.writeFailed(error)
-          let refusal = StoreError.orRefusal(error)
-          group.callers.append(
-            CommitSync.Group.Caller(resume: { job.fail(refusal) }, fail: job.fail))
+          job.refuse(StoreError.orRefusal(error))
         }
       }
       group.hasWritten = connection.totalChanges != start
@@ -74,6 +71,8 @@ extension WriteSession {
       rollBack()
       throw error
     }
+    // A copy without the rest, which is queued again, and ends when the queue lets go of it.
+    group.jobs = begun == jobs.count ? jobs : ArraySlice(Array(jobs.prefix(begun)))
     sync.confirm(group)
     if group.hasWritten { copier.follow(connection) }
   }

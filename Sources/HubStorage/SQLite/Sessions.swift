@@ -203,9 +203,10 @@ final class WriteSession {
 
 extension ReadSession {
   func perform(_ job: Job<ReadSession>, health: StoreHealth) {
-    do { try job.run(self)() } catch {
+    do { try job.run(self) } catch {
       health.readFailed(error)
-      job.fail(StoreError.orRefusal(error))
+      return job.fail(StoreError.orRefusal(error))
     }
+    job.finish()
   }
 }

@@ -245,14 +245,16 @@ final class StoreEngine: Sendable {
     if health.wantsProbe() {
       // Nobody waits for it: a locked database would delay every check. The next check knows the
       // result.
-      _ = writer.add(
-        WriteJob(
-          run: { session in
-            try session.connection.run("UPDATE store_state SET commit_number = commit_number")
-            return {}
-          }, fail: { _ in }))
+      _ = writer.add(Probe())
     }
     return health.condition
+  }
+
+  /// A write that shows whether the disk works again.
+  private final class Probe: WriteJob, @unchecked Sendable {
+    override func run(_ session: WriteSession) throws {
+      try session.connection.run("UPDATE store_state SET commit_number = commit_number")
+    }
   }
 
   func close() async {

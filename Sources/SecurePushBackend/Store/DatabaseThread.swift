@@ -54,7 +54,8 @@ private final class Session {
 
   func perform(_ jobs: [Job<any SQLConnection>]) {
     do {
-      for resume in try commit(jobs) { resume() }
+      try commit(jobs)
+      for job in jobs { job.finish() }
     } catch {
       // The transaction is rolled back. Whatever the cause, the next one uses a new connection.
       close()
@@ -62,30 +63,27 @@ private final class Session {
     }
   }
 
-  /// - Returns: Closures that resume the callers.
-  private func commit(_ jobs: [Job<any SQLConnection>]) throws -> [@Sendable () -> Void] {
+  private func commit(_ jobs: [Job<any SQLConnection>]) throws {
     let database = try connection ?? open()
     connection = database
-    return try database.writing {
+    try database.writing {
       // Reads must stay valid until the commit: SQLite has a single writer, PostgreSQL needs the
       // lock.
       if database.dialect != .sqlite {
         _ = try database.statement("SELECT pg_advisory_xact_lock(1650812518)").step()
       }
-      return try jobs.map { job in
+      for job in jobs {
         try database.run("SAVEPOINT item")
-        let resume: @Sendable () -> Void
         do {
-          resume = try job.run(database)
+          try job.run(database)
         } catch let error as SQLError where !database.isInTransaction {
           throw error
         } catch {
           // Only this job fails.
           try database.run("ROLLBACK TO SAVEPOINT item")
-          resume = { job.fail(error) }
+          job.refuse(error)
         }
         try database.run("RELEASE SAVEPOINT item")
-        return resume
       }
     }
   }
