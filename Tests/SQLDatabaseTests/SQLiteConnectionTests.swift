@@ -55,6 +55,50 @@ struct SQLiteConnectionTests {
     }
   }
 
+  @Test("forgets each parameter that the next use does not bind, however many there are")
+  func parametersAreForgotten() throws {
+    try withConnection { connection in
+      for count in [3, 62, 63, 64, 65, 100] {
+        let sql = "SELECT " + (1...count).map { "?\($0)" }.joined(separator: ", ")
+        for (round, bound) in [1...count, 2...2, 1...1, count...count, 2...count].enumerated() {
+          let row = try connection.statement(sql)
+          for index in bound {
+            try row.bind("\(round) \(index)", at: Int32(index))
+          }
+          // A loan without a run changes nothing for the next one.
+          if round == 1 { continue }
+          try requireRow(row)
+          for index in 1...count {
+            let text = row.optionalText(Int32(index - 1))
+            #expect(text == (bound.contains(index) ? "\(round) \(index)" : nil))
+          }
+        }
+        do {
+          let row = try connection.statement(sql)
+          try row.bind([UInt8](repeating: 7, count: 10_000), at: 1)
+          try requireRow(row)
+        }
+        let row = try connection.statement(sql)
+        try requireRow(row)
+        #expect(row.isNull(0) && row.isNull(Int32(count - 1)))
+      }
+    }
+  }
+
+  @Test("finds a statement by its text, wherever that lies")
+  func statementsByText() throws {
+    try withConnection { connection in
+      for round in 0..<3 {
+        for number in 0..<600 {
+          // Freed texts leave their addresses to others.
+          let row = try connection.statement("SELECT \(number), 'a text that is long enough'")
+          try requireRow(row)
+          #expect(row.integer(0) == Int64(number), "round \(round)")
+        }
+      }
+    }
+  }
+
   @Test("lends one statement twice at the same time")
   func statementsNest() throws {
     try withConnection { connection in

@@ -47,6 +47,9 @@ package final class SQLiteConnection: SQLConnection {
   let logPages = UnsafeMutablePointer<Int32>.allocate(capacity: 1)
   /// Compiled statements, lent or idle, by their text.
   private var statements: [String: SQLiteStatement] = [:]
+  /// The same by the address of their text, which for a literal is always the same one; hashing a
+  /// long text takes a while.
+  private var byAddress = [SQLiteStatement?](repeating: nil, count: 256)
   /// More than the number of distinct statements of this build; a defect must not become a leak.
   private static let statementLimit = 200
 
@@ -127,7 +130,11 @@ package final class SQLiteConnection: SQLConnection {
   }
 
   package func statement(_ sql: String) throws(SQLError) -> Statement {
+    let place = Self.place(of: sql)
+    // Equality is decided by the address first, then by the text.
+    if let known = byAddress[place], known.sql == sql, !known.isLent { return lend(known) }
     if let known = statements[sql] {
+      byAddress[place] = known
       if !known.isLent { return lend(known) }
       // In use further up the stack: a second one, for this time only.
       return lend(try SQLiteStatement(sql, on: self))
@@ -135,6 +142,11 @@ package final class SQLiteConnection: SQLConnection {
     let new = try SQLiteStatement(sql, on: self)
     if statements.count < Self.statementLimit { statements[sql] = new }
     return lend(new)
+  }
+
+  private static func place(of sql: String) -> Int {
+    let address = sql.utf8.withContiguousStorageIfAvailable { UInt(bitPattern: $0.baseAddress) }
+    return Int(((address ?? 0) / 16 ^ UInt(sql.utf8.count)) % 256)
   }
 
   private func lend(_ statement: SQLiteStatement) -> Statement {
@@ -163,6 +175,7 @@ package final class SQLiteConnection: SQLConnection {
   package func close() {
     // Statements are finalized before their connection closes.
     statements.removeAll()
+    byAddress = [SQLiteStatement?](repeating: nil, count: byAddress.count)
     sqlite3_close_v2(handle)
     handle = nil
   }
