@@ -6,9 +6,10 @@ struct ByteWriter {
   private(set) var bytes: [UInt8] = []
 
   /// - Parameter capacity: The number of bytes that are expected.
-  init(capacity: Int = 0) {
-    if capacity > 0 { bytes.reserveCapacity(capacity) }
-  }
+  init(capacity: Int = 0) { bytes.reserveCapacity(capacity) }
+
+  /// Writes bytes as they are.
+  mutating func append(_ bytes: some Collection<UInt8>) { self.bytes.append(contentsOf: bytes) }
 
   mutating func write(_ byte: UInt8) { bytes.append(byte) }
 

@@ -157,7 +157,10 @@ extension StoreFile {
 
   private func sumsOfParts() throws -> [Int64: MemberSum] {
     var sums: [Int64: MemberSum] = [:]
-    var log = try TagLog.read(from: connection).changes
+    var log: [Int64: [UInt32: [TagChange]]] = [:]
+    for part in try TagLog.read(from: connection).parts {
+      log[part.tag, default: [:]][part.number] = part.changes
+    }
     let row = try connection.statement("SELECT tag, part, members FROM tag_part")
     while try row.step() {
       guard let number = UInt32(exactly: row.integer(1)) else {

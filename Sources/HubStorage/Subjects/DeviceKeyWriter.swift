@@ -10,11 +10,10 @@ struct DeviceKeyWriter: WritingSubject {
   private var keys: DeviceKeys { session.keys }
 
   func addKey(_ key: DeviceKey, of number: Int64) throws {
-    let change = DeviceKeyChange(key: key, number: number)
     let keys = try session.deviceKeys()
-    keys.changes.append(change)
-    // Applied at once, so that the transaction finds it. Others may find it too, but no row.
-    keys.recent.apply([change])
+    keys.changes.append(DeviceKeyChange(key: key, number: number))
+    // Added at once, so that the transaction finds it. Others may find it too, but no row.
+    keys.recent.add(key, of: number)
   }
 
   func removeKey(_ key: DeviceKey, of number: Int64) throws {

@@ -10,9 +10,11 @@ final class RecentKeys: @unchecked Sendable {
   /// tenths of a millisecond, while all together would block the writing thread.
   struct Generation {
     private struct Slice {
-      var first: [Int64: Int64] = [:]
+      var first = NumberTable()
       /// Further numbers of the same key.
       var more: [Int64: [Int64]] = [:]
+
+      func numbers(beyond hash: Int64) -> [Int64] { more.isEmpty ? [] : more[hash] ?? [] }
     }
 
     static let sliceCount = 256
@@ -27,14 +29,14 @@ final class RecentKeys: @unchecked Sendable {
     func contains(_ key: DeviceKey, _ number: Int64) -> Bool {
       let slice = Self.slice(key)
       return slices[slice].first[key.hash] == number
-        || slices[slice].more[key.hash]?.contains(number) == true
+        || slices[slice].numbers(beyond: key.hash).contains(number)
     }
 
     func appendNumbers(of key: DeviceKey, to numbers: inout [Int64]) {
       let slice = Self.slice(key)
       guard let number = slices[slice].first[key.hash] else { return }
       numbers.append(number)
-      if let more = slices[slice].more[key.hash] { numbers += more }
+      numbers += slices[slice].numbers(beyond: key.hash)
     }
 
     mutating func apply(_ change: DeviceKeyChange) {
@@ -46,13 +48,17 @@ final class RecentKeys: @unchecked Sendable {
       let hash = change.key.hash
       if change.isAdded {
         guard let known = slice.first[hash] else {
-          slice.first[hash] = change.number
+          slice.first.set(hash, to: change.number)
           return
         }
-        if known == change.number || slice.more[hash]?.contains(change.number) == true { return }
+        if known == change.number || slice.numbers(beyond: hash).contains(change.number) { return }
         slice.more[hash, default: []].append(change.number)
       } else if slice.first[hash] == change.number {
-        slice.first[hash] = slice.more[hash]?.popLast()
+        if let next = slice.more[hash]?.popLast() {
+          slice.first.set(hash, to: next)
+        } else {
+          slice.first.remove(hash)
+        }
         if slice.more[hash]?.isEmpty == true { slice.more[hash] = nil }
       } else if let place = slice.more[hash]?.firstIndex(of: change.number) {
         slice.more[hash]?.remove(at: place)
@@ -64,7 +70,7 @@ final class RecentKeys: @unchecked Sendable {
       let slice = slices[slice]
       var all: [DeviceKeyChange] = []
       all.reserveCapacity(slice.first.count)
-      for (hash, number) in slice.first {
+      slice.first.visit { hash, number in
         all.append(DeviceKeyChange(key: DeviceKey(hash: hash), number: number))
       }
       for (hash, numbers) in slice.more {
@@ -98,8 +104,8 @@ final class RecentKeys: @unchecked Sendable {
     lock.lock()
     defer { lock.unlock() }
     var numbers: [Int64] = []
-    for keys in own { keys.appendNumbers(of: key, to: &numbers) }
-    for keys in foreign { keys.appendNumbers(of: key, to: &numbers) }
+    for index in own.indices { own[index].appendNumbers(of: key, to: &numbers) }
+    for index in foreign.indices { foreign[index].appendNumbers(of: key, to: &numbers) }
     return numbers
   }
 
@@ -140,6 +146,12 @@ final class RecentKeys: @unchecked Sendable {
     lock.lock()
     defer { lock.unlock() }
     return own.count > 1 && own[1].contains(key, number)
+  }
+
+  func add(_ key: DeviceKey, of number: Int64) {
+    lock.lock()
+    defer { lock.unlock() }
+    own[0].apply(DeviceKeyChange(key: key, number: number))
   }
 
   func apply(_ changes: [DeviceKeyChange]) {

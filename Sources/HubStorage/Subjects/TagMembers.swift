@@ -7,24 +7,63 @@ import SQLDatabase
 /// Members of a tag are far apart in the file, and written one by one, each would rewrite a page.
 /// So they gather in the log until a part can take many at a time.
 struct TagLog {
-  /// Changes by tag and part, in the order of their arrival.
-  private(set) var changes: [Int64: [UInt32: [TagChange]]] = [:]
+  /// The changes of a part of a tag.
+  struct Part {
+    let tag: Int64
+    let number: UInt32
+    /// In the order of their arrival.
+    fileprivate(set) var changes: [TagChange]
+    /// The place of another part of the tag; 0 when there is none.
+    fileprivate let other: Int64
+  }
+
+  private(set) var parts: [Part] = []
   private(set) var count = 0
-  /// Number of tag parts that the pending changes touch.
-  private var parts = 0
+  /// Places in ``parts``, counted from 1, by tag and part.
+  private var places = NumberTable()
+  /// The place of a part of each tag.
+  private var tags = NumberTable()
 
   var isEmpty: Bool { count == 0 }
 
   /// Whether it is time to merge the changes into the parts. Each part takes 5 µs, with many
   /// scattered members up to 80 µs.
   /// - Parameter limit: The maximum number of changes, and sixteen times that of parts.
-  func isDue(limit: Int) -> Bool { count >= limit || parts >= max(limit / 16, 1) }
+  func isDue(limit: Int) -> Bool { count >= limit || parts.count >= max(limit / 16, 1) }
 
   mutating func append(_ change: TagChange) {
-    let part = change.registration >> 16
-    if changes[change.tag]?[part] == nil { parts += 1 }
-    changes[change.tag, default: [:]][part, default: []].append(change)
     count += 1
+    let number = change.registration >> 16
+    let key = Self.key(change.tag, number)
+    if let place = places[key] {
+      parts[Int(place) - 1].changes.append(change)
+      return
+    }
+    parts.append(
+      Part(tag: change.tag, number: number, changes: [change], other: tags[change.tag] ?? 0))
+    places.set(key, to: Int64(parts.count))
+    tags.set(change.tag, to: Int64(parts.count))
+  }
+
+  /// Tags have smaller numbers than this, so that a part fits into a number with its tag.
+  private static let tagEnd: Int64 = 1 << 47
+
+  private static func key(_ tag: Int64, _ part: UInt32) -> Int64 { tag << 16 | Int64(part) }
+
+  func hasChanges(of tag: Int64) -> Bool { tags[tag] != nil }
+
+  func changes(of tag: Int64, part: UInt32) -> [TagChange] {
+    places[Self.key(tag, part)].map { parts[Int($0) - 1].changes } ?? []
+  }
+
+  func parts(of tag: Int64) -> [Part] {
+    var found: [Part] = []
+    var place = tags[tag] ?? 0
+    while place != 0 {
+      found.append(parts[Int(place) - 1])
+      place = parts[Int(place) - 1].other
+    }
+    return found
   }
 
   static func read(from connection: any SQLConnection) throws -> TagLog {
@@ -36,28 +75,29 @@ struct TagLog {
 
   /// Encodes the changes of a transaction for a row, the last one for each tag and registration.
   static func encode(_ changes: some Sequence<TagChange>) -> [UInt8] {
-    var sorted = changes.enumerated().map { (order: $0, change: $1) }
-    sorted.sort {
-      ($0.change.tag, $0.change.registration, $0.order)
-        < ($1.change.tag, $1.change.registration, $1.order)
+    // Sorting keeps the order of equal ones, so that the last is the last one still.
+    var sorted = changes.sorted { ($0.tag, $0.registration) < ($1.tag, $1.registration) }
+    var count = 0
+    for change in sorted {
+      let isRepeated =
+        count > 0 && sorted[count - 1].tag == change.tag
+        && sorted[count - 1].registration == change.registration
+      if !isRepeated { count += 1 }
+      sorted[count - 1] = change
     }
-    var writer = ByteWriter()
-    var index = 0
-    while index < sorted.count {
-      let tag = sorted[index].change.tag
-      var group: [TagChange] = []
-      while index < sorted.count, case let change = sorted[index].change, change.tag == tag {
-        if group.last?.registration == change.registration { group.removeLast() }
-        group.append(change)
-        index += 1
-      }
+    var writer = ByteWriter(capacity: 4 * count)
+    var start = 0
+    while start < count {
+      let tag = sorted[start].tag
+      let end = sorted[start..<count].firstIndex { $0.tag != tag } ?? count
       writer.write(tag)
-      writer.write(UInt64(group.count))
+      writer.write(UInt64(end - start))
       var last: UInt64 = 0
-      for change in group {
+      for change in sorted[start..<end] {
         writer.write((UInt64(change.registration) - last) << 1 | (change.isMember ? 1 : 0))
         last = UInt64(change.registration)
       }
+      start = end
     }
     return writer.bytes
   }
@@ -66,6 +106,9 @@ struct TagLog {
     var reader = ByteReader(bytes)
     while !reader.isAtEnd {
       let tag = try reader.signedNumber()
+      guard 0..<tagEnd ~= tag else {
+        throw StoreError.corrupt("the changes of a tag cannot be read")
+      }
       var registration: UInt64 = 0
       for _ in 0..<(try reader.count()) {
         let step = try reader.number()
@@ -93,7 +136,7 @@ struct TagMerge {
   init(_ log: TagLog, row: Int64) {
     self.log = log
     self.row = row
-    rest = log.changes.flatMap { tag, parts in parts.keys.map { (tag, $0) } }
+    rest = log.parts.map { ($0.tag, $0.number) }
     rest.sort { ($0.tag, $0.part) > ($1.tag, $1.part) }
   }
 }
@@ -108,12 +151,15 @@ struct TagMemberWriter: WritingSubject {
   /// Writes the changes of the transaction that are not written yet.
   func writeTags() throws {
     guard session.writtenChanges < session.changes.count else { return }
-    _ = try tagLog()
+    var log = try tagLog()
+    // The only reference, so that it is changed in place.
+    session.knownLog = nil
     let new = session.changes[session.writtenChanges...]
     for change in new {
-      session.knownLog?.append(change)
+      log.append(change)
       if !change.isMember { session.leftTags.insert(change.tag) }
     }
+    session.knownLog = log
     session.writtenChanges = session.changes.count
     let row = try connection.statement("INSERT INTO tag_log (changes) VALUES (?1)")
     try row.bind(TagLog.encode(new), at: 1)
@@ -131,9 +177,8 @@ struct TagMemberWriter: WritingSubject {
 
   /// Merges all changes if the log has any of the tag.
   func mergeTags(of tag: Int64) throws {
-    guard try tagLog().changes[tag] != nil || session.tagMerge?.log.changes[tag] != nil else {
-      return
-    }
+    guard try tagLog().hasChanges(of: tag) || session.tagMerge?.log.hasChanges(of: tag) == true
+    else { return }
     try mergeTags(.max)
     try beginTagMerge()
     try mergeTags(.max)
@@ -151,7 +196,9 @@ struct TagMemberWriter: WritingSubject {
     for _ in 0..<limit {
       guard let (tag, number) = session.tagMerge?.rest.popLast() else { break }
       var part = try part(number, of: tag) ?? TagPart()
-      for change in session.tagMerge?.log.changes[tag]?[number] ?? [] { part.apply(change) }
+      for change in session.tagMerge?.log.changes(of: tag, part: number) ?? [] {
+        part.apply(change)
+      }
       try write(part, number, of: tag)
     }
     guard let merge = session.tagMerge, merge.rest.isEmpty else { return }
@@ -164,8 +211,8 @@ struct TagMemberWriter: WritingSubject {
     let gone = Bitmap()
     // The last change of a registration counts, and one that has the tag is enough.
     for log in [try tagLog(), session.tagMerge?.log] {
-      for changes in (log?.changes[tag] ?? [:]).values {
-        for change in changes.reversed() where !gone.contains(change.registration) {
+      for part in log?.parts(of: tag) ?? [] {
+        for change in part.changes.reversed() where !gone.contains(change.registration) {
           if change.isMember { return true }
           gone.insert(change.registration)
         }
