@@ -37,12 +37,40 @@ enum InstallationDocument {
     return writer.bytes
   }
 
-  /// A hash of everything that is written for an installation, its registrations included.
-  static func fingerprint(
-    of installation: Installation, registrations: [RegistrationDraft]
-  ) -> Int64 {
-    var writer = ByteWriter(capacity: 1024)
-    encode(installation, as: version, to: &writer) { $1.write($0) }
+  /// A document that lacks only the numbers of the templates.
+  struct Prepared: Sendable {
+    /// A hash of everything that is written for an installation, its registrations included.
+    let fingerprint: Int64
+    /// Begins with the document, with templates in place of their numbers.
+    fileprivate let bytes: [UInt8]
+    fileprivate let end: Int
+    fileprivate let templates: [(place: Range<Int>, template: PushTemplate)]
+
+    /// See ``InstallationDocument/encode(_:number:)``.
+    func encode(number: (PushTemplate) throws -> Int64) rethrows -> [UInt8] {
+      var writer = ByteWriter(capacity: end)
+      var start = 0
+      for (place, template) in templates {
+        writer.append(bytes[start..<place.lowerBound])
+        writer.write(try number(template))
+        start = place.upperBound
+      }
+      writer.append(bytes[start..<end])
+      return writer.bytes
+    }
+  }
+
+  static func prepare(
+    _ installation: Installation, registrations: [RegistrationDraft]
+  ) -> Prepared {
+    var writer = ByteWriter(capacity: 1_024)
+    var templates: [(place: Range<Int>, template: PushTemplate)] = []
+    encode(installation, as: version, to: &writer) { template, writer in
+      let start = writer.bytes.count
+      writer.write(template)
+      templates.append((start..<writer.bytes.count, template))
+    }
+    let end = writer.bytes.count
     for draft in registrations {
       writer.write(draft.platform.rawValue)
       writer.write(draft.channel.stored)
@@ -61,7 +89,8 @@ enum InstallationDocument {
     }
     var hash = StableHash()
     hash.combineWords(writer.bytes)
-    return hash.value
+    return Prepared(
+      fingerprint: hash.value, bytes: writer.bytes, end: end, templates: templates)
   }
 
   private static func encode(

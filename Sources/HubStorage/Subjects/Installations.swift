@@ -93,7 +93,7 @@ struct PreparedInstallation: Sendable {
   let hub: Hub.ID
   let idHash: Int64
   let userHash: Int64?
-  let fingerprint: Int64
+  let document: InstallationDocument.Prepared
   let registrations: [PreparedRegistration]
   /// Milliseconds since 1970.
   let at: Int64
@@ -103,10 +103,12 @@ struct PreparedInstallation: Sendable {
     self.hub = hub
     idHash = Self.hash(installation.installationID.foldingCapitals)
     userHash = installation.userID.map { Self.hash($0.foldingCapitals) }
-    fingerprint = InstallationDocument.fingerprint(of: installation, registrations: registrations)
+    document = InstallationDocument.prepare(installation, registrations: registrations)
     self.registrations = registrations.map { PreparedRegistration($0, hub: hub) }
     self.at = at.milliseconds
   }
+
+  var fingerprint: Int64 { document.fingerprint }
 
   /// The stored value of ``fingerprint``: 0, which no write has, where the document names templates
   /// that no registration has, as after a dead handle.
@@ -155,7 +157,7 @@ struct InstallationWriter: WritingSubject {
 
   /// Writes the installation and derives its registrations.
   func write(_ prepared: PreparedInstallation, over row: InstallationRow?) throws {
-    let document = try InstallationDocument.encode(prepared.installation) {
+    let document = try prepared.document.encode {
       try VocabularyWriter(session).templateNumber($0, hub: prepared.hub)
     }
     let number: Int64
@@ -169,11 +171,14 @@ struct InstallationWriter: WritingSubject {
     }
     var old = row == nil ? [] : try connection.registrationRows(of: number)
     let context = RegistrationContext(hub: prepared.hub, installation: number, at: prepared.at)
-    for hash in Set(prepared.registrations.map(\.handleHash)) {
-      try RemovalWriter(session).forgetRemoved(handle: hash)
-    }
     let rows = RegistrationRowWriter(session)
+    var forgotten: Int64?
     for registration in prepared.registrations {
+      // Mostly all have one handle.
+      if forgotten != registration.handleHash {
+        try RemovalWriter(session).forgetRemoved(handle: registration.handleHash)
+        forgotten = registration.handleHash
+      }
       if let index = old.firstIndex(where: { $0.key == registration.key }) {
         try rows.change(old.remove(at: index), to: registration, in: context)
       } else {

@@ -222,7 +222,7 @@ extension StoreError {
 }
 
 /// A registration as its row will contain it, except for values that only the database knows.
-struct PreparedRegistration: Sendable {
+final class PreparedRegistration: Sendable {
   /// `nil` for a native registration.
   let template: PushTemplate?
   let key: RegistrationKey
@@ -233,9 +233,21 @@ struct PreparedRegistration: Sendable {
   /// Its plain tags and its kind.
   let tags: [TagKey]
   let expiresAt: Int64?
-}
 
-extension PreparedRegistration {
+  init(
+    template: PushTemplate?, key: RegistrationKey, platform: Int64, handle: String,
+    handleHash: Int64, variables: [UInt8]?, tags: [TagKey], expiresAt: Int64?
+  ) {
+    self.template = template
+    self.key = key
+    self.platform = platform
+    self.handle = handle
+    self.handleHash = handleHash
+    self.variables = variables
+    self.tags = tags
+    self.expiresAt = expiresAt
+  }
+
   init(_ draft: RegistrationDraft, hub: Hub.ID) {
     let everyone: AudienceQuery.Kind
     switch draft.kind {

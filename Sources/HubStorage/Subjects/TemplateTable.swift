@@ -9,6 +9,8 @@ final class TemplateTable {
   private let connection: any SQLConnection
   private var byNumber: [Int64: PushTemplate] = [:]
   private var numbers: [Key: Int64] = [:]
+  /// The one whose number was asked for last; most apps have one, and comparing is less than hashing.
+  private var last: (key: Key, number: Int64)?
 
   private struct Key: Hashable {
     let hub: Hub.ID
@@ -24,6 +26,7 @@ final class TemplateTable {
   func forget() {
     byNumber = [:]
     numbers = [:]
+    last = nil
   }
 
   /// The template with a number, without tags.
@@ -49,10 +52,11 @@ final class TemplateTable {
     var bare = template
     bare.tags = []
     let key = Key(hub: hub, template: bare)
-    if let known = numbers[key] { return known }
-    let number = try find(key) ?? self.insert(key, as: insert())
+    if let last, last.key == key { return last.number }
+    let number = try numbers[key] ?? find(key) ?? self.insert(key, as: insert())
     if numbers.count >= Self.limit { numbers = [:] }
     numbers[key] = number
+    last = (key, number)
     return number
   }
 
