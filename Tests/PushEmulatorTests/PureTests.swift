@@ -216,6 +216,21 @@ import Wire
     #expect(journal.dropped == 1000 - kept.count)
   }
 
+  @Test("a credential's claims count in the journal's budget")
+  func journalClaims() {
+    let claims: JSONValue = ["scope": .array([.string(String(repeating: "x", count: 10_000))])]
+    var journal = Journal(capacity: 1000, bytes: 100_000)
+    for number in 1...1000 {
+      journal.append(
+        Journal.Entry(
+          seq: number, time: 0, service: .all[0], connection: 0, stream: 0, head: [],
+          credential: .accepted(keyID: "a", claims: claims), handle: nil, bodyBytes: 0,
+          status: 200, reason: nil, faultID: nil, storeAction: nil, recipients: nil,
+          microseconds: 0))
+    }
+    #expect((5..<10).contains(journal.count))
+  }
+
   @Test("history over the budget goes oldest first, over all devices")
   func historyBudget() {
     var table = DeviceTable(limits: .init(eventsPerDevice: 10, historyBytes: DeviceEvent.place * 6))

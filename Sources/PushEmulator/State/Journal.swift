@@ -11,7 +11,7 @@ struct Journal: Sendable {
     let connection: Int
     let stream: Int32
     /// Names and values in turn, each ended by a NUL; `:method`, `:path` and `:authority` come
-    /// first. The value of `authorization` is omitted.
+    /// first. Credentials are omitted (``head(_:path:)``).
     let head: [UInt8]
     let credential: Credential
     /// The named device; `nil` where the path contains it, or none was named.
@@ -25,6 +25,8 @@ struct Journal: Sendable {
     /// Number of devices that a broadcast was for; `nil` for anything else.
     let recipients: Int?
     let microseconds: Int
+    /// Approximate memory that it occupies, in bytes; set when it is appended.
+    fileprivate(set) var cost = 0
   }
 
   /// The credential of a request, without the secret itself.
@@ -57,6 +59,8 @@ struct Journal: Sendable {
 
   mutating func append(_ entry: Entry) {
     guard capacity > 0 else { return }
+    var entry = entry
+    entry.cost = entry.size(after: entries.count > 0 ? entries[entries.count - 1] : nil)
     entries.append(entry)
     cost += entry.cost
     while entries.count > 1, entries.count > capacity || cost > limit,
@@ -94,10 +98,21 @@ struct Journal: Sendable {
 
 extension Journal.Entry {
   /// Approximate memory that it occupies, in bytes.
-  fileprivate var cost: Int {
-    let claims: Int =
-      if case .accepted(let keyID, _) = credential { 512 + keyID.utf8.count } else { 0 }
-    return 2 * MemoryLayout<Self?>.stride + 32 + head.count + (handle?.utf8.count ?? 0) + claims
+  ///
+  /// - Parameter previous: The entry before it, which may share its provider token.
+  fileprivate func size(after previous: Self?) -> Int {
+    let credential: Int
+    switch self.credential {
+    case .accepted(let keyID, let claims): credential = 64 + keyID.utf8.count + claims.size
+    case .token(let token):
+      let isShared =
+        if case .token(let other)? = previous?.credential { token === other } else { false }
+      credential = isShared ? 0 : 256 + token.bytes.count
+    case .certificate(let sha256): credential = sha256.utf8.count
+    case .none, .refusedToken: credential = 0
+    }
+    let texts = [handle, reason, faultID].reduce(0) { $0 + ($1?.utf8.count ?? 0) }
+    return 2 * MemoryLayout<Self?>.stride + 32 + head.count + texts + credential
   }
 
   /// The header fields as text, `:method`, `:path` and `:authority` first.
@@ -122,6 +137,18 @@ extension Journal.Entry {
       "durationMs": JSONValue(Double(microseconds) / 1000),
     ]
     return recipients.map { members + ["recipients": JSONValue($0)] } ?? members
+  }
+}
+
+extension JSONValue {
+  /// Approximate memory that it occupies, in bytes.
+  fileprivate var size: Int {
+    switch self {
+    case .null, .bool: 32
+    case .number(let text), .string(let text): 48 + text.utf8.count
+    case .array(let items): items.reduce(48) { $0 + $1.size }
+    case .object(let members): members.reduce(48) { $0 + 48 + $1.name.utf8.count + $1.value.size }
+    }
   }
 }
 
