@@ -86,6 +86,64 @@ struct AnyCredentialTests {
   }
 
   @Test(
+    "each address of Google's token service is taken, as key files have it",
+    arguments: [
+      "https://oauth2.googleapis.com/token", "https://accounts.google.com/o/oauth2/token",
+      "https://www.googleapis.com/oauth2/v4/token",
+    ])
+  func tokenService(audience: String) async throws {
+    try await Harness.run(Self.options()) { harness in
+      let client = harness.client(.fcm)
+      let reply = try await token(client, claims: ["aud": .string(audience)])
+      #expect(reply.status == 200)
+      client.close()
+    }
+  }
+
+  @Test("of the scopes of an assertion only those that allow sending are kept")
+  func scopes() async throws {
+    try await Harness.run(Self.options()) { harness in
+      let sending = "https://www.googleapis.com/auth/firebase.messaging"
+      let client = harness.client(.fcm)
+      let scope = "real-secret \(sending) \(sending)"
+      let reply = try await token(client, claims: ["scope": .string(scope)])
+      #expect(reply.status == 200)
+      let request = try await harness.lastRequest()
+      #expect(request.at("auth", "claims", "scope") == [.string(sending)])
+      #expect(!(try await Self.everything(harness)).contains("real-secret"))
+      client.close()
+    }
+  }
+
+  @Test(
+    "a credential in a query or another header is not in the journal",
+    arguments: [Transport.http1, .http2])
+  func elsewhere(transport: Transport) async throws {
+    try await Harness.run(Self.options()) { harness in
+      let client = harness.client(.fcm, over: transport)
+      let fields = [
+        "authorization", "proxy-authorization", "x-authorization", "cookie", "x-goog-api-key",
+        "crypto-key", "x-amz-security-token",
+      ]
+      let query =
+        "?key=real-secret&access%5Ftoken=real-secret&ASSERTION=real-secret"
+        + "&client_secret=real-secret&alt=json&page_token=a"
+      _ = await client.send(
+        "POST", "/v1/projects/p/messages:send" + query,
+        fields.map { ($0, "real-secret") } + [("x-kept", "b"), ("access_token_auth", "true")])
+      let request = try await harness.lastRequest()
+      #expect(
+        request["path"]?.text
+          == "/v1/projects/p/messages:send?key=…&access%5Ftoken=…&ASSERTION=…&client_secret=…"
+          + "&alt=json&page_token=a")
+      #expect(request.at("headers", "x-kept").text == "b")
+      #expect(request.at("headers", "access_token_auth").text == "true")
+      #expect(!(try await Self.everything(harness)).contains("real-secret"))
+      client.close()
+    }
+  }
+
+  @Test(
     "an assertion that no service account would write is refused",
     arguments: [
       (["iss": "somebody@example.com"], nil), (["iss": "@x.iam.gserviceaccount.com"], nil),
@@ -196,7 +254,7 @@ struct AnyCredentialTests {
         #expect(sent.status == 200)
       }
       let told = try await Self.everything(harness)
-      #expect(!told.contains(id) && !told.contains("real-secret"))
+      #expect(!told.contains(id) && !told.contains("real-secret") && !told.contains("/tenant/"))
       client.close()
     }
   }
@@ -211,6 +269,19 @@ struct AnyCredentialTests {
       #expect(!(try await Self.everything(scene.harness)).contains(key))
       let forged = try scene.authorization(k: key)
       #expect(try await scene.push("x", ["authorization": forged]).status == 403)
+    }
+  }
+
+  @Test("of a VAPID token neither key nor contact is kept, whomever the subscription is for")
+  func anybody() async throws {
+    try await WebPushScene.run(app: ["vapidPublicKey": .null], [:], Self.options()) { scene in
+      let key = try P256PrivateKey()
+      let authorization = try scene.authorization(key: key)
+      #expect(try await scene.push("x", ["authorization": authorization]).status == 201)
+      let told = try await Self.everything(scene.harness)
+      #expect(told.contains(AnyCredential.name))
+      #expect(!told.contains("ops@example.com"))
+      #expect(!told.contains(Base64URL.encode(try key.publicKey().point)))
     }
   }
 }

@@ -41,10 +41,13 @@ private struct ServiceRecord {
   var handle: String?
   /// Number of devices that a broadcast was for.
   var recipients: Int?
+  /// See ``ServiceSubject/path``.
+  var path: String?
 
   init(_ subject: ServiceSubject) {
     name = subject.name
     handle = subject.handle
+    path = subject.path
   }
 }
 
@@ -255,31 +258,11 @@ extension EmulatorState {
       Journal.Entry(
         seq: lastRequest, time: now, service: record.name,
         connection: connections[arrival.slot]?.number ?? 0, stream: arrival.stream,
-        head: Self.head(raw), credential: record.credential, handle: record.handle,
+        head: Journal.Entry.head(raw, path: record.path), credential: record.credential,
+        handle: record.handle,
         bodyBytes: raw.body.count, status: record.status, reason: record.reason,
         faultID: record.faultID, storeAction: record.storeAction,
         recipients: record.recipients, microseconds: microseconds))
     for wake in requestWatchers.values { wake() }
-  }
-
-  private static func head(_ raw: HTTP2ServerRequest) -> [UInt8] {
-    var head: [UInt8] = []
-    head.reserveCapacity(384)
-    func add(_ name: some Sequence<UInt8>, _ value: some Sequence<UInt8>) {
-      head.append(contentsOf: name)
-      head.append(0)
-      head.append(contentsOf: value)
-      head.append(0)
-    }
-    for name in [":method", ":path", ":authority"] {
-      add(name.utf8, raw.pseudoFields.firstBytes(name) ?? [])
-    }
-    let secret = "authorization".utf8
-    for index in 0..<raw.fields.count {
-      let name = raw.fields.name(at: index)
-      guard !(name.count == secret.count && name.elementsEqual(secret)) else { continue }
-      add(name, raw.fields.value(at: index))
-    }
-    return head
   }
 }

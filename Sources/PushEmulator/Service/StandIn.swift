@@ -201,6 +201,8 @@ struct ServiceSubject: Sendable {
   var handle: String?
   /// The client's name or key, for throttling by credential.
   var credential: String?
+  /// The path for the journal, if that of the request has an id of a credential.
+  var path: String?
 }
 
 /// A service's reply, and the result of the request.

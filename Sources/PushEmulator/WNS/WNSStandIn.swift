@@ -88,9 +88,13 @@ final class WNSStandIn: NamedStandIn, @unchecked Sendable {
     _ request: WNSRequest, slot: Int, forFaults: Bool, in state: EmulatorState
   ) -> ServiceSubject {
     guard case .channel(let text) = request.target else {
-      return ServiceSubject(
-        name: tokenServiceName,
-        credential: acceptsAnyCredential ? nil : request.plain.form?["client_id"])
+      var subject = ServiceSubject(name: tokenServiceName)
+      if !acceptsAnyCredential {
+        subject.credential = request.plain.form?["client_id"]
+      } else if case .entraToken = request.target {
+        subject.path = WNSRequest.entraPath(tenant: "{tenant}")
+      }
+      return subject
     }
     let token = request.plain.authorization("bearer")
     return ServiceSubject(

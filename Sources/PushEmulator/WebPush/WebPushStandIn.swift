@@ -235,7 +235,7 @@ final class WebPushStandIn: NamedStandIn, @unchecked Sendable {
     }
     var answer = ServiceAnswer(.init(status: receipts ? 202 : 201, fields: .init(fields)))
     answer.storeAction = action
-    if let token, app.vapidPublicKey.map({ Base64URL.decode($0) != token.key }) ?? false {
+    if token != nil, acceptsAnyCredential {
       answer.credential = .accepted(keyID: AnyCredential.name)
     } else if let token {
       answer.credential = .accepted(
