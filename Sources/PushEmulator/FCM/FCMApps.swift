@@ -11,8 +11,8 @@ extension FCMStandIn {
     let senderID: String
     var packageName: String
     var accounts: [Account]
-    /// Absent in older state files.
-    private var subscriptions: FCMTopics?
+    /// In the state file only, see ``FCMStandIn/topics``; absent in older ones.
+    var subscriptions: FCMTopics?
 
     init(
       number: UInt32, projectID: String, senderID: String, packageName: String,
@@ -23,15 +23,6 @@ extension FCMStandIn {
       self.senderID = senderID
       self.packageName = packageName
       self.accounts = accounts
-    }
-
-    var topics: FCMTopics {
-      get { subscriptions ?? FCMTopics() }
-      _modify {
-        var topics = subscriptions.take() ?? FCMTopics()
-        defer { subscriptions = topics }
-        yield &topics
-      }
     }
 
     var names: [String] { [projectID] }

@@ -52,6 +52,9 @@ final class FCMStandIn: NamedStandIn, @unchecked Sendable {
   private let serviceName = ServiceName(.fcm)
   private let tokenServiceName = ServiceName(.fcm, ofTokens: true)
   var apps = AppTable<App>()
+  /// By the app's number. Beside the apps, because a copy of an app would make each change copy
+  /// the subscriptions, too.
+  var topics: [UInt32: FCMTopics] = [:]
   private var tokens = AccessTokens()
   /// Rates by device, for devices that were sent to while a limit was on.
   private var deviceRates: [Int: DeviceRate] = [:]
@@ -73,7 +76,28 @@ final class FCMStandIn: NamedStandIn, @unchecked Sendable {
   func forgetDevices() {
     deviceRates = [:]
     projectRates = RateTable()
-    for number in apps.all.keys { apps.change(number) { $0.topics = FCMTopics() } }
+    topics = [:]
+  }
+
+  func removeApp(_ number: UInt32, in state: inout EmulatorState) {
+    apps.remove(number)
+    topics[number] = nil
+    revokeTokens(of: number)
+  }
+
+  func saved(in state: EmulatorState) -> [(key: String, value: any Encodable & Sendable)] {
+    let saved = apps.all.values.sorted { $0.number < $1.number }.map { app in
+      var app = app
+      app.subscriptions = topics[app.number]
+      return app
+    }
+    return [(Self.stateKey, saved)]
+  }
+
+  func restore(_ app: App) {
+    var app = app
+    topics[app.number] = app.subscriptions.take()
+    apps.add(app)
   }
 
   // MARK: Requests

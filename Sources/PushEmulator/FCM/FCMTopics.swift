@@ -17,6 +17,20 @@ struct FCMTopics: Sendable, Codable, Equatable {
 
   /// By topic and device.
   private var subscriptions: [String: [Int: Subscription]] = [:]
+  /// The topics of each device, former installations' included; follows from `subscriptions`.
+  private var names: [Int: Set<String>] = [:]
+
+  private enum CodingKeys: CodingKey { case subscriptions }
+
+  init() {}
+
+  init(from decoder: any Decoder) throws {
+    subscriptions = try decoder.container(keyedBy: CodingKeys.self)
+      .decode([String: [Int: Subscription]].self, forKey: .subscriptions)
+    for (topic, devices) in subscriptions {
+      for device in devices.keys { names[device, default: []].insert(topic) }
+    }
+  }
 
   /// `[a-zA-Z0-9-_.~%]{1,900}`.
   static func isName(_ text: String) -> Bool {
@@ -36,16 +50,19 @@ struct FCMTopics: Sendable, Codable, Equatable {
     guard subscription(of: device, installation, to: topic) == nil else { return }
     guard topics(of: device, installation).count < Self.limit else { throw .tooManyTopics }
     subscriptions[topic, default: [:]][device] = .init(installation: installation, createdAt: now)
+    names[device, default: []].insert(topic)
   }
 
   mutating func unsubscribe(_ device: Int, from topic: String) {
     subscriptions[topic]?[device] = nil
     if subscriptions[topic]?.isEmpty == true { subscriptions[topic] = nil }
+    names[device]?.remove(topic)
+    if names[device]?.isEmpty == true { names[device] = nil }
   }
 
   /// The topics of a device, sorted.
   func topics(of device: Int, _ installation: String) -> [String] {
-    subscriptions.filter { $0.value[device]?.installation == installation }.keys.sorted()
+    (names[device] ?? []).filter { subscription(of: device, installation, to: $0) != nil }.sorted()
   }
 
   /// The devices with a subscription to one of these, perhaps a former one, in order.
@@ -115,14 +132,15 @@ extension FCMStandIn {
     in state: inout EmulatorState
   ) -> (recipients: Int, StoreAction?) {
     // With a negation it may be true for devices that have no subscription at all.
+    let topics = self.topics(of: app)
     let candidates =
       condition.isTrue { _ in false }
-      ? state.devices.indices(ofApp: app.number) : app.topics.devices(of: condition.topics)
+      ? state.devices.indices(ofApp: app.number) : topics.devices(of: condition.topics)
     var actions: Set<StoreAction> = []
     var recipients = 0
     for device in candidates {
       guard let installation = installation(of: device, now: now, in: state),
-        condition.isTrue({ app.topics.subscription(of: device, installation, to: $0) != nil })
+        condition.isTrue({ topics.subscription(of: device, installation, to: $0) != nil })
       else { continue }
       actions.insert(state.take(notification, for: device, now: now))
       recipients += 1
@@ -141,6 +159,9 @@ extension FCMStandIn {
   }
 
   // MARK: Subscriptions
+
+  /// Not to be held across a change, which would copy it.
+  private func topics(of app: App) -> FCMTopics { topics[app.number] ?? FCMTopics() }
 
   func answer(
     _ request: FCMTopicRequest, bearer: String?, now: Int64,
@@ -171,7 +192,7 @@ extension FCMStandIn {
       ]
     }
     func present(_ topic: String) throws(FCMRefusal) -> JSONValue {
-      guard let found = app.topics.subscription(of: device, installation, to: topic) else {
+      guard let found = topics(of: app).subscription(of: device, installation, to: topic) else {
         throw .init(status: 404, word: "NOT_FOUND", message: "Requested entity was not found.")
       }
       return json(topic, found.createdAt)
@@ -182,7 +203,7 @@ extension FCMStandIn {
       guard FCMTopics.isName(topic) else {
         throw .badRequest("topic_name", "Invalid value at 'topic_name': no topic")
       }
-      guard app.topics.subscription(of: device, installation, to: topic) == nil else {
+      guard topics(of: app).subscription(of: device, installation, to: topic) == nil else {
         throw .init(
           status: 409, word: "ALREADY_EXISTS", message: "Requested entity already exists.")
       }
@@ -192,7 +213,7 @@ extension FCMStandIn {
       return ServiceAnswer(.json(200, json(topic, now)))
     case ("GET", nil):
       let size = max(1, min(request.pageSize ?? 100, 1000))
-      let all = app.topics.topics(of: device, installation)
+      let all = topics(of: app).topics(of: device, installation)
         .filter { $0 > request.pageToken ?? "" }
       let shown = try all.prefix(size).map { topic throws(FCMRefusal) in try present(topic) }
       let page: JSONValue = ["topicSubscriptions": .array(shown)]
@@ -201,7 +222,7 @@ extension FCMStandIn {
     case ("GET", let topic?): return ServiceAnswer(.json(200, try present(topic)))
     case ("PATCH", let topic?):
       if request.allowsMissing, FCMTopics.isName(topic),
-        app.topics.subscription(of: device, installation, to: topic) == nil
+        topics(of: app).subscription(of: device, installation, to: topic) == nil
       {
         try change(app, in: &state) { topics throws(FCMRefusal) in
           try topics.subscribe(device, installation, to: topic, now: now)
@@ -268,7 +289,7 @@ extension FCMStandIn {
     _ app: App, in state: inout EmulatorState,
     _ body: (inout FCMTopics) throws(FCMRefusal) -> Void
   ) throws(FCMRefusal) {
-    try apps.change(app.number) { app throws(FCMRefusal) in try body(&app.topics) }
+    try body(&topics[app.number, default: FCMTopics()])
     state.revision += 1
   }
 
@@ -303,9 +324,9 @@ extension FCMStandIn {
   }
 
   func deviceJSON(_ index: Int, in state: EmulatorState) -> JSONValue {
-    guard let topics = apps[state.devices[index].app]?.topics,
+    guard let app = apps[state.devices[index].app],
       let installation = installation(of: index, now: state.clock.now, in: state)
     else { return ["topics": .array([])] }
-    return ["topics": .array(topics.topics(of: index, installation).map(JSONValue.string))]
+    return ["topics": .array(topics(of: app).topics(of: index, installation).map(JSONValue.string))]
   }
 }

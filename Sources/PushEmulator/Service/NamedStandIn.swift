@@ -40,6 +40,9 @@ protocol NamedStandIn: StandIn {
     _ reader: JSONReader, in state: inout EmulatorState
   ) throws(ControlError) -> NamedHandle?
 
+  /// Adds an app from the state file.
+  func restore(_ app: App)
+
   /// `handle` of a device.
   func handleJSON(_ handle: NamedHandle, in state: EmulatorState) -> JSONValue
 }
@@ -50,6 +53,8 @@ extension NamedStandIn {
   func revokeTokens(of app: UInt32) {}
 
   func forgetDevices() {}
+
+  func restore(_ app: App) { apps.add(app) }
 
   // MARK: Devices
 
@@ -142,7 +147,7 @@ extension NamedStandIn {
     let apps = try saved.decodeIfPresent([App].self, forKey: Snapshot.Key(Self.stateKey)) ?? []
     return { state in
       for app in apps {
-        self.apps.add(app)
+        self.restore(app)
         state.apps[app.number] = Self.service
       }
     }
@@ -173,14 +178,6 @@ struct AppTable<App: ServiceApp>: Sendable {
     remove(app.number)
     all[app.number] = app
     for name in app.names { numbers[name] = app.number }
-  }
-
-  /// Changes an app in place, but not its names.
-  mutating func change<Failure: Error>(
-    _ number: UInt32, _ body: (inout App) throws(Failure) -> Void
-  ) throws(Failure) {
-    guard all[number] != nil else { return }
-    try body(&all[number]!)
   }
 
   mutating func remove(_ number: UInt32) {
