@@ -1,4 +1,5 @@
 import Cryptography
+import Foundation
 import HTTPServer
 import HubTesting
 import Synchronization
@@ -45,6 +46,8 @@ struct ProxyTests {
       "CONNECT fcm..googleapis.com:443 HTTP/1.1", "CONNECT fcm.googleapis.com..:443 HTTP/1.1",
       "CONNECT fcm.googleapis.com:443 HTTP/2.0", "CONNECT fcm.googleapis.com:443",
       "CONNECT  fcm.googleapis.com:443 HTTP/1.1", "CONNECT fcm.googleapis.com:443 HTTP/1.1 x",
+      "CONNECT 0x7f.1:443 HTTP/1.1", "CONNECT 127.0.0.1.:443 HTTP/1.1",
+      "CONNECT 2130706433:443 HTTP/1.1", "CONNECT \u{212A}.example:443 HTTP/1.1",
       "CONNECT fcm.googleapis.com\0.evil:443 HTTP/1.1", "CONNECT ﬁ.googleapis.com:443 HTTP/1.1", "",
     ])
   func malformed(line: String) {
@@ -62,7 +65,8 @@ struct ProxyTests {
     "knows the hosts of push services, and no host that only resembles one",
     arguments: [
       ("fcm.googleapis.com", PushService.fcm), ("oauth2.googleapis.com", .fcm),
-      ("iid.googleapis.com", .fcm), ("api.push.apple.com", .apns),
+      ("iid.googleapis.com", .fcm), ("accounts.google.com", .fcm), ("www.googleapis.com", .fcm),
+      ("mail.google.com", nil), ("api.push.apple.com", .apns),
       ("api.sandbox.push.apple.com", .apns), ("api.development.push.apple.com", .apns),
       ("db5p.notify.windows.com", .wns), ("updates.push.services.mozilla.com", .webpush),
       ("web.push.apple.com", .webpush), ("notify.windows.com", nil), (".notify.windows.com", nil),
@@ -143,7 +147,7 @@ struct ProxyTests {
       ("example.com:443", 403), ("127.0.0.1:443", 403), ("127.0.0.1:22", 403),
       ("[::1]:22", 403), ("[::ffff:127.0.0.1]:443", 403), ("0.0.0.0:443", 403),
       ("169.254.169.254:443", 403), ("metadata.google.internal:443", 403),
-      ("2130706433:443", 403), ("fcm.googleapis.com:22", 403), ("api.push.apple.com:443.", 400),
+      ("2130706433:443", 400), ("fcm.googleapis.com:22", 403), ("api.push.apple.com:443.", 400),
     ])
   func forbidden(target: String, status: Int) async throws {
     try await Self.run { port, _ in
@@ -215,9 +219,13 @@ struct ProxyTests {
       let client = try RawClient(port: port)
       try client.send("CONNECT " + String(repeating: "a", count: 10_000))
       #expect(try client.readReply().status == 431)
-      let other = try RawClient(port: port)
-      try other.send([0, 1, 2, 3])
-      #expect(try other.readReply().status == 400)
+      for bytes: [UInt8] in [
+        [0, 1, 2, 3], Array("CONNECT fcm.googleapis.com:443 HTTP/1.1\n\n".utf8),
+      ] {
+        let other = try RawClient(port: port)
+        try other.send(bytes)
+        #expect(try other.readReply().status == 400)
+      }
     }
   }
 
@@ -258,7 +266,8 @@ struct ProxyTests {
     "whoever has the key of the authority can pose as push services and this machine only",
     arguments: [
       ("localhost", true), ("fcm.googleapis.com", true), ("db5p.notify.windows.com", true),
-      ("example.com", false), ("accounts.google.com", false), ("storage.googleapis.com", false),
+      ("accounts.google.com", true), ("example.com", false), ("mail.google.com", false),
+      ("storage.googleapis.com", false),
     ])
   func constraints(name: String, isGood: Bool) async throws {
     let (authority, _) = try EmulatorAuthority.load(directory: nil)
@@ -279,6 +288,101 @@ struct ProxyTests {
     }
     #expect(isTaken == isGood)
     await server.stop(within: .zero)
+  }
+
+  @Test(
+    "an authority from an earlier run that lacks hosts, or is good for any, is not taken",
+    arguments: [["fcm.googleapis.com"], nil])
+  func otherAuthority(domains: [String]?) throws {
+    let directory = try ServerTests.temporaryDirectory()
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let authority = try CertificateAuthority(commonName: "test", onlyFor: domains)
+    try Data(authority.certificate.pem.utf8).write(to: .init(filePath: directory + "/ca.pem"))
+    try Data(authority.key.pem().utf8).write(to: .init(filePath: directory + "/ca-key.pem"))
+    let error = #expect(throws: EmulatorError.self) {
+      try EmulatorAuthority.load(directory: directory, isForProxy: true)
+    }
+    #expect(error?.description.contains("remove it and ca-key.pem") == true)
+    // Without the proxy it need not be good for any of them.
+    let taken = try EmulatorAuthority.load(directory: directory).authority
+    #expect(taken.certificate == authority.certificate)
+  }
+
+  @Test("its own authority is taken again")
+  func ownAuthority() throws {
+    let directory = try ServerTests.temporaryDirectory()
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let made = try EmulatorAuthority.load(directory: directory, isForProxy: true).authority
+    let read = try EmulatorAuthority.load(directory: directory, isForProxy: true).authority
+    #expect(made.certificate == read.certificate)
+  }
+
+  // MARK: Requests in a tunnel
+
+  @Test(
+    "a host serves its own paths, and a request for a host of another service is misdirected",
+    arguments: [
+      ("fcm.googleapis.com", "fcm.googleapis.com", "/v1/projects/p/messages:send", 401),
+      ("fcm.googleapis.com", "FCM.googleapis.com:443", "/v1/projects/p/messages:send", 401),
+      ("fcm.googleapis.com", "127.0.0.1:443", "/v1/projects/p/messages:send", 401),
+      ("fcm.googleapis.com", "evil.example", "/v1/projects/p/messages:send", 421),
+      ("fcm.googleapis.com", "login.live.com", "/accesstoken.srf", 421),
+      ("fcm.googleapis.com", "web.push.apple.com", "/wp/x", 421),
+      ("fcm.googleapis.com", "fcm.googleapis.com", "/token", 404),
+      ("oauth2.googleapis.com", "oauth2.googleapis.com", "/token", 400),
+      ("oauth2.googleapis.com", "oauth2.googleapis.com", "/v1/projects/p/messages:send", 404),
+      ("iid.googleapis.com", "iid.googleapis.com", "/v1/projects/p/messages:send", 404),
+      ("iid.googleapis.com", "iid.googleapis.com", "/iid/v1:batchAdd", 401),
+      ("accounts.google.com", "accounts.google.com", "/o/oauth2/token", 400),
+      ("accounts.google.com", "accounts.google.com", "/token", 404),
+      ("www.googleapis.com", "www.googleapis.com", "/oauth2/v4/token", 400),
+      ("login.live.com", "login.live.com", "/accesstoken.srf", 400),
+      ("db5p.notify.windows.com", "db5p.notify.windows.com", "/accesstoken.srf", 401),
+      ("login.microsoftonline.com", "login.microsoftonline.com", "/t/oauth2/v2.0/token", 400),
+      ("login.live.com", "login.live.com", "/t/oauth2/v2.0/token", 401),
+    ])
+  func paths(tunnel: String, host: String, path: String, status: Int) async throws {
+    try await Self.run { port, addresses in
+      let client = try Self.connect(tunnel + ":443", at: port)
+      #expect(try client.readHead().status == 200)
+      try client.startTLS(as: tunnel, trusting: addresses.authorityPEM)
+      let reply = try client.exchange(
+        "POST \(path) HTTP/1.1\r\nHost: \(host)\r\nContent-Length: 0\r\n\r\n")
+      #expect(reply.status == status)
+    }
+  }
+
+  @Test(
+    "a VAPID token is good for the endpoint's own origin, and a subscription at its vendor's host",
+    arguments: [
+      ("updates.push.services.mozilla.com", "/wpush/v2/", nil, 201),
+      ("updates.push.services.mozilla.com", "/wpush/v2/", "https://fcm.googleapis.com", 403),
+      ("updates.push.services.mozilla.com", "/wpush/v2/", "https://127.0.0.1", 403),
+      ("fcm.googleapis.com", "/fcm/send/", nil, 201),
+      ("fcm.googleapis.com", "/fcm/send/", "https://web.push.apple.com", 403),
+      ("web.push.apple.com", "/", nil, 201),
+      ("updates.push.services.mozilla.com", "/fcm/send/", nil, 404),
+      ("fcm.googleapis.com", "/wpush/v2/", nil, 404),
+      ("web.push.apple.com", "/wpush/v2/", nil, 404),
+    ] as [(String, String, String?, Int)])
+  func audience(host: String, path: String, audience: String?, status: Int) async throws {
+    try await WebPushScene.run([:], .changed { $0.proxy = ProxyOptions() }) { scene in
+      let addresses = scene.harness.addresses
+      let port = try #require(addresses.proxy?.split(separator: ":").last.flatMap { UInt16($0) })
+      let authorization = try scene.authorization([
+        "aud": .string(audience ?? "https://" + host)
+      ])
+      let target = path + scene.path.lastSegment
+      try await onThread {
+        let client = try Self.connect(host + ":443", at: port)
+        #expect(try client.readHead().status == 200)
+        try client.startTLS(as: host, trusting: addresses.authorityPEM)
+        let reply = try client.exchange(
+          "POST \(target) HTTP/1.1\r\nHost: \(host)\r\nTTL: 0\r\n"
+            + "Authorization: \(authorization)\r\nContent-Length: 0\r\n\r\n")
+        #expect(reply.status == status)
+      }
+    }
   }
 
   @Test("without it no certificate is for a name of the internet")

@@ -104,6 +104,18 @@ package struct Certificate: Sendable, Equatable {
     return X509_verify(pointer, key) == 1
   }
 
+  /// Whether the name constraints of this authority permit the names of a certificate (RFC 5280,
+  /// section 4.2.1.10); `nil` if it has none.
+  package func constraintsPermit(_ certificate: Certificate) -> Bool? {
+    defer { OpenSSLErrors.drain() }
+    guard let found = X509_get_ext_d2i(pointer, NID_name_constraints, nil, nil) else { return nil }
+    let constraints = found.assumingMemoryBound(to: NAME_CONSTRAINTS.self)
+    defer { NAME_CONSTRAINTS_free(constraints) }
+    // Reads the extensions, whose names would otherwise not be checked.
+    X509_check_purpose(certificate.pointer, -1, 0)
+    return NAME_CONSTRAINTS_check(certificate.pointer, constraints) == X509_V_OK
+  }
+
   private func subjectText(_ kind: Int32) -> String? {
     guard let name = X509_get_subject_name(pointer) else { return nil }
     let position = X509_NAME_get_index_by_NID(name, kind, -1)

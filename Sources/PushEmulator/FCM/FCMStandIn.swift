@@ -14,7 +14,7 @@ package struct FCMOptions: Sendable {
   /// Seconds that an assertion's `iat` may lie ahead of the clock.
   package var oauthSkew: Int64 = 300
   /// Values of an assertion's `aud` that are accepted besides the stand-in's own token URLs.
-  package var tokenAudiences = ["https://oauth2.googleapis.com/token"]
+  package var tokenAudiences = googleTokenURIs
   /// Lifetime of an access token in seconds.
   package var tokenLifetime: Int64 = 3599
   /// Whether a device is limited to 240 messages a minute and 5000 an hour.
@@ -24,6 +24,12 @@ package struct FCMOptions: Sendable {
   package var collapsibleRate = false
   /// Messages per minute and project; `nil` switches the limit off. The real one is 600 000.
   package var projectRate: Double?
+
+  /// The addresses of Google's token service, of which a key file has one as `token_uri`.
+  static let googleTokenURIs = [
+    "https://oauth2.googleapis.com/token", "https://accounts.google.com/o/oauth2/token",
+    "https://www.googleapis.com/oauth2/v4/token",
+  ]
 
   package init() {}
 }
@@ -146,10 +152,16 @@ final class FCMStandIn: NamedStandIn, @unchecked Sendable {
     return reading
   }
 
-  /// `/token`, `/v1/projects/{p}/messages:send` with any query, or a path of subscriptions.
+  /// `/token`, `/v1/projects/{p}/messages:send` with any query, or a path of subscriptions; at a
+  /// host of Google's, what that serves.
   private static func path(_ request: HTTP2ServerRequest) -> Reading.Path {
     let path = request.path.prefix { $0 != "?" }
-    if path == "/token" { return .token }
+    let host = request.publicHost?.name
+    let isToken =
+      host.map { FCMOptions.googleTokenURIs.contains("https://\($0)\(path)") } ?? (path == "/token")
+    if isToken { return .token }
+    let own = path.hasPrefix("/iid/") ? "iid.googleapis.com" : "fcm.googleapis.com"
+    guard host == nil || host == own else { return .other }
     let start = "/v1/projects/"
     let end = "/messages:send"
     guard path.hasPrefix(start), path.hasSuffix(end), path.utf8.count > start.count + end.count

@@ -53,12 +53,16 @@ package enum ProxyHost: Hashable, Sendable, CustomStringConvertible {
     } else if let address = IPAddress(String(text)) {
       self = .address(address)
     } else {
-      let name = (text.hasSuffix(".") ? text.dropLast() : text[...]).lowercased()
+      let name = text.hasSuffix(".") ? text.dropLast() : text[...]
       let labels = name.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+      // Resolvers take a name that ends in a number for an address (0x7f.1), so it is no name:
+      // https://url.spec.whatwg.org/#ends-in-a-number-checker
       guard name.utf8.count <= 253,
-        labels.allSatisfy({ (1...63).contains($0.count) && $0.allSatisfy(\.isBase64URL) })
+        labels.allSatisfy({ (1...63).contains($0.count) && $0.allSatisfy(\.isBase64URL) }),
+        let first = labels.last?.first, !first.isDigit
       else { return nil }
-      self = .name(name)
+      // In ASCII by now: U+212A would become a `k`.
+      self = .name(name.lowercased())
     }
   }
 

@@ -161,7 +161,13 @@ final class ProxyTunnel {
     guard let end = input.firstRange(of: [0x0D, 0x0A, 0x0D, 0x0A] as [UInt8]),
       end.upperBound <= ConnectRequest.limit
     else {
-      if input.count > ConnectRequest.limit { refuse(.tooLong, now: now) }
+      let ending: [UInt8] = [0x0A, 0x0A]
+      if input.count > ConnectRequest.limit {
+        refuse(.tooLong, now: now)
+      } else if input.firstRange(of: ending) != nil {
+        // Without carriage returns the head would end only by the time limit.
+        refuse(.malformed, now: now)
+      }
       return
     }
     do throws(ProxyRefusal) {

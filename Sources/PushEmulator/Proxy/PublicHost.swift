@@ -1,3 +1,4 @@
+import HTTP2
 import Wire
 
 /// A host of a push service on the internet, for which the proxy puts a stand-in.
@@ -17,6 +18,9 @@ struct PublicHost: Sendable {
     listeners = (http2, http1 ?? http2)
   }
 
+  /// The hosts of WNS's channels.
+  static let channels = "*.notify.windows.com"
+
   static let all: [PublicHost] = [
     // Apple takes pushes on both ports (docs/protocol/push-services/apns.md, section 1).
     .init("api.push.apple.com", .apnsProduction, ports: [443, 2197]),
@@ -28,7 +32,10 @@ struct PublicHost: Sendable {
     .init("fcm.googleapis.com", .fcm, .fcmHTTP1),
     .init("oauth2.googleapis.com", .fcm, .fcmHTTP1),
     .init("iid.googleapis.com", .fcm, .fcmHTTP1),
-    .init("*.notify.windows.com", .wns),
+    // Of the token service, too: key files that Google issued years ago have these.
+    .init("accounts.google.com", .fcm, .fcmHTTP1),
+    .init("www.googleapis.com", .fcm, .fcmHTTP1),
+    .init(channels, .wns),
     .init("login.live.com", .wns),
     .init("login.microsoftonline.com", .wns),
     .init("updates.push.services.mozilla.com", .webPush, .webPushHTTP1),
@@ -53,20 +60,50 @@ struct PublicHost: Sendable {
   }
 }
 
+extension HTTP2ServerRequest {
+  /// The host of `:authority`, without its port.
+  private var host: ProxyHost? {
+    let authority = authority
+    return ProxyHost(authority)
+      ?? authority.lastIndex(of: ":").flatMap { ProxyHost(authority[..<$0]) }
+  }
+
+  /// The push service's host that it names, rather than the stand-in's own address.
+  var publicHost: PublicHost? {
+    if case .name(let name)? = host { PublicHost.named(name) } else { nil }
+  }
+
+  /// Whether it names a host of the service, or an address.
+  func isFor(_ service: PushService) -> Bool {
+    guard case .name(let name)? = host, name != "localhost" else { return true }
+    return PublicHost.named(name)?.listeners.http2.service == service
+  }
+}
+
+extension EmulatorOptions {
+  /// Whether requests to a service must name one of its hosts: the proxy leads to it by the tunnel,
+  /// and sees no request. Remote clients may have names of their own for this machine.
+  var limitsHosts: Bool { proxy != nil && !allowsRemoteClients }
+}
+
 /// Web Push at the vendors' own addresses.
 extension WebPushFlavor {
-  /// The address of a subscription as a browser of the vendor would be given it.
-  func publicEndpoint(_ id: String) -> String {
+  var publicHost: String {
     switch self {
-    case .rfc, .mozilla: "https://updates.push.services.mozilla.com/wpush/v2/" + id
-    case .google: "https://fcm.googleapis.com/fcm/send/" + id
-    case .apple: "https://web.push.apple.com/" + id
+    case .rfc, .mozilla: "updates.push.services.mozilla.com"
+    case .google: "fcm.googleapis.com"
+    case .apple: "web.push.apple.com"
     }
   }
 
-  /// The origins that a VAPID token may name.
-  static let publicOrigins = [
-    "https://updates.push.services.mozilla.com", "https://fcm.googleapis.com",
-    "https://web.push.apple.com",
-  ]
+  /// The address of a subscription as a browser of the vendor would be given it.
+  func publicEndpoint(_ id: String) -> String {
+    let path =
+      switch self {
+      case .rfc, .mozilla: "/wpush/v2/"
+      case .google: "/fcm/send/"
+      case .apple: "/"
+      }
+    return "https://" + publicHost + path + id
+  }
 }

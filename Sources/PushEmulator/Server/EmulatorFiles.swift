@@ -3,10 +3,12 @@ import Foundation
 
 /// The emulator's certificate authority, newly made or from an earlier run.
 enum EmulatorAuthority {
-  /// - Parameter directory: `nil` makes an authority that is not saved.
+  /// - Parameters:
+  ///   - directory: `nil` makes an authority that is not saved.
+  ///   - isForProxy: Whether it must be good for the hosts of push services, and for no other.
   /// - Returns: The authority, and the file with its certificate.
   static func load(
-    directory: String?
+    directory: String?, isForProxy: Bool = false
   ) throws -> (authority: CertificateAuthority, file: String?) {
     guard let directory else { return (try make(), nil) }
     let certificateFile = directory + "/ca.pem"
@@ -14,17 +16,31 @@ enum EmulatorAuthority {
     if let certificate = try PrivateFile.read(certificateFile),
       let key = try PrivateFile.read(keyFile)
     {
+      let authority: CertificateAuthority
       do {
-        let authority = try CertificateAuthority(
+        authority = try CertificateAuthority(
           certificate: Certificate(pem: String(decoding: certificate, as: UTF8.self)),
           key: P256PrivateKey(pem: String(decoding: key, as: UTF8.self)))
-        return (authority, certificateFile)
       } catch {
         throw EmulatorError.file(
           path: certificateFile,
           reason: "is no authority with its key in ca-key.pem (\(error)); remove both files to "
             + "have them made again")
       }
+      let hosts = try authority.issueForLocalhost(moreNames: PublicHost.all.map(\.name))
+      let fault: String? =
+        switch authority.certificate.constraintsPermit(hosts.certificate) {
+        case true?: nil
+        case false?: "is from an earlier version, and not good for all hosts of the proxy"
+        case nil: "could pose as any host of the internet, and the proxy's must not"
+        }
+      if isForProxy, let fault {
+        throw EmulatorError.file(
+          path: certificateFile,
+          reason: fault + "; remove it and ca-key.pem to have both made again, and let clients "
+            + "trust the new one")
+      }
+      return (authority, certificateFile)
     }
     let authority = try make()
     try PrivateFile.write(Data(authority.key.pem().utf8), to: keyFile)

@@ -34,7 +34,7 @@ package final class EmulatorServer: Sendable {
       throw EmulatorError.notLoopback(host: options.host)
     }
     let (authority, authorityFile) = try EmulatorAuthority.load(
-      directory: options.authorityDirectory)
+      directory: options.authorityDirectory, isForProxy: options.proxy != nil)
     var state = EmulatorState(options)
     let stateFile = options.stateFile.map { StateFile(path: $0) }
     try stateFile?.load(into: &state)

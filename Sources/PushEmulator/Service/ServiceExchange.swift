@@ -67,7 +67,11 @@ extension EmulatorCore {
   ) -> ServiceOutcome {
     func exchange(by service: some StandIn) -> ServiceOutcome {
       let reading = service.read(raw)
-      return withState { $0.exchange(raw, reading, by: service, arrival, moments: moments) }
+      return withState { state in
+        state.exchange(
+          raw, reading, by: service, arrival, moments: moments,
+          isMisdirected: state.options.limitsHosts && !raw.isFor(host.service))
+      }
     }
     return exchange(by: standIn(for: raw, at: host))
   }
@@ -91,9 +95,11 @@ extension EmulatorCore {
 
 extension EmulatorState {
   /// See ``EmulatorCore/exchange(_:at:_:moments:)``.
+  ///
+  /// - Parameter isMisdirected: Whether the request is for a host that is not the service's.
   mutating func exchange<Service: StandIn>(
     _ raw: HTTP2ServerRequest, _ reading: Service.Reading, by service: Service,
-    _ arrival: ServiceArrival, moments: [FaultAction.Moment]
+    _ arrival: ServiceArrival, moments: [FaultAction.Moment], isMisdirected: Bool
   ) -> ServiceOutcome {
     let slot = arrival.slot
     let now = clock.now
@@ -112,9 +118,13 @@ extension EmulatorState {
     var record = ServiceRecord(subject)
     if isProcessed(decision.fault, arrival: arrival, outcome: &outcome) {
       let answer =
-        raw.excess == nil
-        ? service.answer(reading, slot: slot, now: now, in: &self)
-        : service.oversized(reading, slot: slot, now: now, in: &self)
+        if isMisdirected {
+          ServiceAnswer(.init(status: 421), reason: "misdirected request")
+        } else if raw.excess == nil {
+          service.answer(reading, slot: slot, now: now, in: &self)
+        } else {
+          service.oversized(reading, slot: slot, now: now, in: &self)
+        }
       let highest = max(connections[slot]?.highestStream ?? 0, arrival.stream)
       connections[slot]?.highestStream = highest
       outcome.streams = answer.streams

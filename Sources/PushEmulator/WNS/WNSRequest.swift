@@ -21,14 +21,19 @@ struct WNSRequest: Sendable {
   init(_ request: HTTP2ServerRequest) {
     plain = PlainRequest(request)
     let parts = plain.path.split(separator: "/", omittingEmptySubsequences: false)
-    if plain.path == Self.livePath {
+    let host = request.publicHost?.name
+    func isAt(_ name: String) -> Bool { host == nil || host == name }
+    if plain.path == Self.livePath, isAt("login.live.com") {
       target = .liveToken
-    } else if parts.count == 5, parts[2...].elementsEqual(["oauth2", "v2.0", "token"]) {
+    } else if parts.count == 5, parts[2...].elementsEqual(["oauth2", "v2.0", "token"]),
+      isAt("login.microsoftonline.com")
+    {
       target = .entraToken(tenant: String(parts[1]))
     } else {
       let items = plain.query?.split(separator: "&") ?? []
       let token = items.first { $0.hasPrefix("token=") }?.dropFirst(6)
-      target = .channel(plain.path == "/" ? token.map(String.init) ?? "" : "")
+      let isChannel = plain.path == "/" && isAt(PublicHost.channels)
+      target = .channel(isChannel ? token.map(String.init) ?? "" : "")
     }
   }
 

@@ -73,6 +73,8 @@ final class WebPushStandIn: NamedStandIn, @unchecked Sendable {
     }
 
     var path = Path.other
+    /// The service's host that the request was for; `nil` for the stand-in's own address.
+    var host: String?
     var method = ""
     var authorization: String?
     /// Seconds.
@@ -86,7 +88,8 @@ final class WebPushStandIn: NamedStandIn, @unchecked Sendable {
 
   func read(_ request: HTTP2ServerRequest) -> Reading {
     var reading = Reading()
-    reading.path = Self.path(request.path, at: request.authority)
+    reading.host = request.publicHost?.name
+    reading.path = Self.path(request.path, at: reading.host)
     reading.method = request.method
     reading.authorization = request.fields.first("authorization")
     reading.body = request.body
@@ -107,23 +110,26 @@ final class WebPushStandIn: NamedStandIn, @unchecked Sendable {
   /// The starts of the paths of Google's subscriptions.
   static let googlePaths = ["/fcm/send/", "/wp/"]
 
-  private static let paths = googlePaths + ["/wpush/v1/", "/wpush/v2/"]
+  private static let mozillaPaths = ["/wpush/v1/", "/wpush/v2/"]
 
-  private static func path(_ text: String, at authority: String) -> Reading.Path {
+  /// - Parameter host: ``Reading/host``.
+  private static func path(_ text: String, at host: String?) -> Reading.Path {
     let path = text.prefix { $0 != "?" }
     func id(after start: String) -> String? {
       let id = path.dropFirst(start.utf8.count)
       return path.hasPrefix(start) && !id.isEmpty && !id.contains("/") ? String(id) : nil
     }
     if let message = id(after: "/m/") { return .message(message) }
-    for start in paths {
-      if let subscription = id(after: start) { return .subscription(subscription) }
-    }
-    // Apple's subscriptions have nothing before the id.
-    guard authority == "web.push.apple.com", let subscription = id(after: "/") else {
-      return .other
-    }
-    return .subscription(subscription)
+    let starts: [String] =
+      switch host {
+      case nil: googlePaths + mozillaPaths
+      case WebPushFlavor.google.publicHost: googlePaths
+      case WebPushFlavor.mozilla.publicHost: mozillaPaths
+      // Apple's subscriptions have nothing before the id.
+      case WebPushFlavor.apple.publicHost: ["/"]
+      default: []
+      }
+    return starts.lazy.compactMap { id(after: $0) }.first.map(Reading.Path.subscription) ?? .other
   }
 
   private static func field<Value>(
@@ -281,9 +287,11 @@ final class WebPushStandIn: NamedStandIn, @unchecked Sendable {
     }
     let audience = token.audience ?? ""
     let seconds = now / 1000
-    guard
-      state.addresses.isOwn(audience, of: .webpush) || options.audiences.contains(audience)
-        || state.addresses.proxy != nil && WebPushFlavor.publicOrigins.contains(audience),
+    // The origin of the endpoint (RFC 8292, section 2): another vendor's would be refused.
+    let isMeant =
+      reading.host.map { audience == "https://" + $0 }
+      ?? state.addresses.isOwn(audience, of: .webpush)
+    guard isMeant || options.audiences.contains(audience),
       let expires = token.expiresAt, expires > seconds, expires <= seconds + 86_400,
       isContact(token.subject, strict: app.vendorStrict ?? options.vendorStrict)
     else { throw .invalidAuthorization }
