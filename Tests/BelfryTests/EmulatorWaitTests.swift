@@ -43,11 +43,13 @@ extension CommandLineSuite {
       ).text("control")
       let words = ["emulator", "wait", "--control", control, "--timeout", "0", "--to"]
       let unknown = try await BelfryProcess.run(words + [String(repeating: "ab", count: 32)])
-      #expect(unknown.code == 1 && unknown.errors.contains("no phone of the emulator at"))
+      #expect(unknown.code == 64 && unknown.errors.contains("no phone of the emulator at"))
       let phone = try #require(try await Control(base: control).phones(1).first)
       let silent = try await BelfryProcess.run(words + [phone.token.uppercased()])
       #expect(silent.code == 1 && silent.errors.contains("no request has named it"))
       #expect(try await BelfryProcess.run(["emulator", "wait", "--control", control]).code == 64)
+      let empty = try await BelfryProcess.run(words + [phone.token, "--contains", ""])
+      #expect(empty.code == 64 && empty.errors.contains("--contains is empty"))
       #expect(try await emulator.end() == 0)
       #expect(try await BelfryProcess.run(words + [phone.token]).code == 69)
     }

@@ -2,12 +2,23 @@ import Foundation
 import NotificationHubs
 import Wire
 
+extension Reader where Value == String {
+  /// A text to look for: every message would have an empty one.
+  fileprivate static let wanted = Reader { text, name throws(UsageError) in
+    guard !text.isEmpty else {
+      throw UsageError("\(name) is empty; leave it out to wait for any message")
+    }
+    return text
+  }
+}
+
 struct EmulatorWaitCommand: ResultCommand {
   static let about = CommandHelp(
     "emulator wait", "wait until a virtual phone has got a message",
     discussion: """
       For shell tests: exit code 0 once a message that contains the text has arrived, 1 if none has
-      in time, and then what is known of the phone. Web Push is looked at as the browser decrypts it.
+      in time, and then what is known of the phone; 64 if no phone has this handle. Web Push is
+      looked at as the browser decrypts it.
 
       Messages that arrived before count, too; --after SEQ, with the seq of an earlier result, looks
       at later ones only.
@@ -19,9 +30,10 @@ struct EmulatorWaitCommand: ResultCommand {
 
   @Option(
     required: "--to", "TOKEN",
-    "the phone: its token, installation id or subscription, as a sender knows it", .text)
+    "the phone: its token, Firebase installation id or subscription, as a sender knows it", .text)
   var handle: String
-  @Option("--contains", "TEXT", "only a message with this text in its payload") var text: String?
+  @Option("--contains", "TEXT", "only a message with this text in its payload", .wanted)
+  var text: String?
   @Option(
     "--after", "SEQ", "only messages after this one of the phone", .integer(0...Int(Int32.max)))
   var after = 0
@@ -40,8 +52,8 @@ struct EmulatorWaitCommand: ResultCommand {
       control ?? RunningUp.last(context.environment)?.control ?? "http://127.0.0.1:9400")
     guard let device = try await emulator.device(handle: handle) else {
       throw CommandFailure(
-        "no phone of the emulator at \(emulator.base.absoluteString) has or had the handle '\(handle)'"
-      )
+        "no phone of the emulator at \(emulator.base.absoluteString) has or had the handle '\(handle)'",
+        exitCode: .usage)
     }
     let clock = ContinuousClock()
     let deadline = clock.now + .seconds(timeout)
