@@ -304,7 +304,8 @@ extension PlatformTraits {
       service: "xiaomi", name: "Xiaomi", payload: "Xiaomi (JSON)", handleName: "registration id",
       handle: ["regId"],
       template: #"{"title":"PushDemo","description":"$(message)","payload":"$(message)"}"#,
-      reading: .members([("title", "description")]), showsText: true, dead: (200, "10029"), probe: .push))
+      reading: .members([("title", "description")]), showsText: true, dead: (200, "10029"),
+      probe: .push))
 }
 
 extension CredentialTraits.Field {
