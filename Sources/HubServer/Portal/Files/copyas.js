@@ -65,7 +65,7 @@ function browserHandle({ format, handle }) {
 const quoted = (text) => /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replace(/'/g, "'\\''")}'`;
 
 /** @param {Send} send */
-function curl(send) {
+export function curl(send) {
   const path = send.at ? 'schedulednotifications' : 'messages';
   const flag = send.handle ? 'direct&' : '';
   return [
