@@ -18,9 +18,6 @@ package final class WebPushGateway: PushGateway {
   /// Time for which a success vouches for the key (docs/protocol/push-services/web-push.md, section
   /// 5).
   private static let trust: TimeInterval = 3600
-  /// Time for all pushes of a batch to one server that a person has chosen: its other pushes wait
-  /// for them. Longer than a server takes for a thousand of them.
-  private static let patience = Duration.seconds(10)
 
   init(origins: WebPushOrigins, tokens: VAPIDTokens, clock: HubClock, random: HubRandom) {
     self.origins = origins
@@ -72,15 +69,13 @@ package final class WebPushGateway: PushGateway {
       return results + sendable.map { (outbox.request($0), Self.failure) }
     }
     let link = origins.link(to: delivery.origin, delivery.admission)
-    let speaksForAll = origins.hosts.speaksForAll(delivery.origin)
-    let answers = await answers(within: speaksForAll ? nil : Self.patience) { [sendable] in
-      await link.send(sendable) { indices in
-        outbox.requests(
-          indices, sealed: sealed, origin: delivery.origin, authorization: authorization)
-      }
+    let answers = await link.send(sendable) { indices in
+      outbox.requests(
+        indices, sealed: sealed, origin: delivery.origin, authorization: authorization)
     }
     let hadSuccess = note(answers, from: delivery.origin)
     let now = Int64(clock.now().timeIntervalSince1970)
+    let speaksForAll = origins.hosts.speaksForAll(delivery.origin)
     for (index, answer) in zip(sendable, answers) {
       let isPlainSuccess = answer.trouble == nil && answer.status == 201
       var result =
@@ -90,29 +85,6 @@ package final class WebPushGateway: PushGateway {
       results.append((outbox.request(index), result))
     }
     return results
-  }
-
-  /// - Parameters:
-  ///   - limit: Time after which those without an answer are given up for now; `nil` for that of the
-  ///     connection.
-  ///   - ask: Returns as soon as it is cancelled.
-  private func answers(
-    within limit: Duration?, _ ask: @escaping @Sendable () async -> [LinkReply]
-  ) async -> [LinkReply] {
-    guard let limit else { return await ask() }
-    return await withTaskGroup(of: [LinkReply]?.self) { group in
-      group.addTask { await ask() }
-      group.addTask { [clock] in
-        try? await clock.sleep(limit)
-        return nil
-      }
-      var answers: [LinkReply] = []
-      for await found in group {
-        if let found { answers = found }
-        group.cancelAll()
-      }
-      return answers
-    }
   }
 
   /// The result of an OpenSSL failure that should not occur; the subscription is not to blame.

@@ -3,13 +3,9 @@ import HubCore
 extension PushGateway {
   /// What the gateway carries while a batch waits for answers that the stand-in does not give; then
   /// it is given up. The test's time limit bounds the wait.
-  /// - Parameter look: Called while the batch is under way.
-  func loadUnderWay(
-    _ batch: PushBatch, _ look: () -> Void = {}
-  ) async throws -> GatewayLoad {
+  func loadUnderWay(_ batch: PushBatch) async throws -> GatewayLoad {
     let delivery = Task { _ = await deliver(batch) }
     let load = try await load { $0.streams > 0 }
-    look()
     delivery.cancel()
     await delivery.value
     _ = try await self.load { $0.streams == 0 }

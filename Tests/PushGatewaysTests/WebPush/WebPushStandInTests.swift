@@ -129,40 +129,6 @@ struct WebPushStandInTests {
     }
   }
 
-  @Test("a push server that a person has chosen holds up others for ten seconds at most")
-  func slowServer() async throws {
-    let origin = "https://push.example.org"
-    try await StandInStage.run(audiences: [origin]) { stage in
-      let own = try #require(
-        stage.addresses.services.first { $0.key.serviceName == "webpush" && $0.key.isHTTP2 })
-      let port = try #require(URL(string: own.value)?.port.flatMap(UInt16.init))
-      func app(named hosts: [String]) async throws -> App {
-        try await App(
-          stage, devices: 3, origin: origin,
-          configure: {
-            $0.allowedHosts = hosts
-            $0.webPush.reach = .anyPublic
-          },
-          transport: network(leadingTo: port, by: [93, 184, 216, 34]) { _ in })
-      }
-      let stranger = try await app(named: [])
-      let named = try await app(named: ["push.example.org"])
-      try await stage.fault("webpush", #"{"type":"stall","at":"reply"}"#)
-      // One that the operator has named is waited for as a vendor's is.
-      _ = try await named.gateway.loadUnderWay(named.batch()) {
-        #expect(stage.clock.nextDeadline == nil)
-      }
-
-      async let answered = stranger.gateway.deliver(stranger.batch())
-      await stage.clock.sleepers(1)
-      stage.clock.advance(by: .seconds(10))
-      for result in await answered {
-        #expect(result.outcome == .pnsUnreachable && result.retry == .backoff, "\(result)")
-        #expect(result.handle == .keep && result.retryAfter == nil, "\(result)")
-      }
-    }
-  }
-
   @Test("what waits for an answer is counted")
   func load() async throws {
     try await StandInStage.run { stage in
