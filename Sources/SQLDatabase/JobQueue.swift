@@ -66,13 +66,17 @@ package final class JobQueue<Item: QueuedJob>: @unchecked Sendable {
   ///   - charge: The cost beyond its label of work that was taken before.
   ///   - prepare: Called when there is work, before it is taken.
   private func take(
-    _ group: JobGroup, after rest: ArraySlice<QueuedJob>,
+    _ group: JobGroup, after rest: inout ArraySlice<QueuedJob>,
     charge: (label: JobLabel, excess: Int)?, prepare: (() -> Void)?
   ) -> [QueuedJob] {
     condition.lock()
     defer { condition.unlock() }
     if let charge, charge.excess > 0 { waiting.charge(charge.excess, to: charge.label) }
-    if !rest.isEmpty { waiting.putBack(rest) }
+    if !rest.isEmpty {
+      waiting.putBack(rest)
+      // From here on the queue alone has it: work that is dropped must end at once.
+      rest = []
+    }
     while true {
       while waiting.count == 0 && !isClosed {
         idle += 1
@@ -166,7 +170,7 @@ package final class JobQueue<Item: QueuedJob>: @unchecked Sendable {
         ready.resume()
         var rest: ArraySlice<QueuedJob> = []
         var charge: (label: JobLabel, excess: Int)?
-        while case let jobs = self.take(batch, after: rest, charge: charge, prepare: prepare),
+        while case let jobs = self.take(batch, after: &rest, charge: charge, prepare: prepare),
           let label = jobs.first?.label
         {
           let start = isTimed ? ContinuousClock.now : nil

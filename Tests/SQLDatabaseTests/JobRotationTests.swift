@@ -242,6 +242,40 @@ struct JobQueueTests {
       condition.broadcast()
       condition.unlock()
     }
+
+    func close() {
+      condition.lock()
+      isOpen = false
+      condition.unlock()
+    }
+  }
+
+  @Test(
+    "is dropped at once also after it was taken and not done", .timeLimit(.minutes(1)))
+  func putBackIsDropped() async throws {
+    let queue = Queue()
+    let gate = Gate()
+    try await queue.startThread(
+      named: "test", batch: JobGroup(jobs: 8), prepare: { gate.wait() }, open: { 7 },
+      work: { jobs, context in
+        // Of each batch one is done, and the thread waits before it takes the rest again.
+        gate.close()
+        do { try jobs[0].run(context) } catch { jobs[0].refuse(error) }
+        jobs[0].finish()
+        return 1
+      }, end: { _ in })
+    let label = JobLabel(.devices, hub: 1, caller: "app")
+    let done = Task { try await queue.perform(label) { $0 } }
+    while queue.counts.waiting < 1 { await Task.yield() }
+    let left = Task { try await queue.perform(label) { (_: Int) in 0 } }
+    while queue.counts.waiting < 2 { await Task.yield() }
+    gate.open()
+    #expect(try await done.value == 7)
+    while queue.counts.waiting < 1 { await Task.yield() }
+    left.cancel()
+    await #expect(throws: CancellationError.self) { try await left.value }
+    gate.open()
+    await queue.close()
   }
 
   @Test("is dropped when its caller leaves before its turn, and only then")

@@ -41,21 +41,20 @@ enum InstallationDocument {
   struct Prepared: Sendable {
     /// A hash of everything that is written for an installation, its registrations included.
     let fingerprint: Int64
-    /// Begins with the document, with templates in place of their numbers.
+    /// With templates in place of their numbers.
     fileprivate let bytes: [UInt8]
-    fileprivate let end: Int
     fileprivate let templates: [(place: Range<Int>, template: PushTemplate)]
 
     /// See ``InstallationDocument/encode(_:number:)``.
     func encode(number: (PushTemplate) throws -> Int64) rethrows -> [UInt8] {
-      var writer = ByteWriter(capacity: end)
+      var writer = ByteWriter(capacity: bytes.count)
       var start = 0
       for (place, template) in templates {
         writer.append(bytes[start..<place.lowerBound])
         writer.write(try number(template))
         start = place.upperBound
       }
-      writer.append(bytes[start..<end])
+      writer.append(bytes[start...])
       return writer.bytes
     }
   }
@@ -90,7 +89,7 @@ enum InstallationDocument {
     var hash = StableHash()
     hash.combineWords(writer.bytes)
     return Prepared(
-      fingerprint: hash.value, bytes: writer.bytes, end: end, templates: templates)
+      fingerprint: hash.value, bytes: Array(writer.bytes[..<end]), templates: templates)
   }
 
   private static func encode(

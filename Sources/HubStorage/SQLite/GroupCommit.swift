@@ -26,7 +26,7 @@ extension WriteSession {
       }
       for index in tried.indices {
         var one = 0
-        do { try performTogether(jobs[index...index], for: limit, begun: &one) } catch {
+        do { try performTogether([jobs[index]], for: limit, begun: &one) } catch {
           refuse(jobs[index], error)
         }
       }

@@ -41,15 +41,16 @@ final class RowReaders: Sendable {
     self.sessions = sessions
   }
 
-  /// The number of times that a connection in use is tried again: about as long as a read takes, and
-  /// less than passing the read to another thread costs.
-  private static let tries = 16
+  /// Time for which a connection in use is tried again: some reads take that long, and passing a read
+  /// to another thread costs more.
+  private static let patience = Duration.microseconds(20)
 
   /// Runs `body` in a transaction.
   ///
   /// - Returns: `nil` if it has to be done on another thread, or the readers are closed.
   func read<Value: Sendable>(_ body: @Sendable (ReadSession) throws -> Value) throws -> Value? {
-    for _ in 1...Self.tries {
+    var end: ContinuousClock.Instant?
+    repeat {
       for session in sessions {
         let result = session.value.withLockIfAvailable { session -> Result<Value?, any Error> in
           guard let session else { return .success(nil) }
@@ -65,8 +66,9 @@ final class RowReaders: Sendable {
         case nil: continue
         }
       }
+      if end == nil { end = .now + Self.patience }
       sched_yield()
-    }
+    } while end.map { ContinuousClock.now < $0 } ?? false
     return nil
   }
 

@@ -9,17 +9,6 @@ final class SQLiteStatement: StatementDriver {
   /// Owned by this object.
   private let handle: OpaquePointer
 
-  /// Bits of the parameters that have been bound since it was lent; the highest is for all others.
-  private var bound: UInt64 = 0
-  /// Bits of those that still have a value of the previous loan.
-  private var left: UInt64 = 0
-  /// Size of the texts and bytes that have been bound since it was lent.
-  private var size = 0
-
-  /// Larger values are not kept between loans. SQLite keeps the memory of smaller ones for the next
-  /// values, in place of allocating it for each.
-  private static let keptSize = 4_096
-
   init(_ sql: String, on connection: SQLiteConnection) throws(SQLError) {
     guard let database = connection.handle else {
       throw SQLError(kind: .other, code: SQLITE_MISUSE, message: "the connection is closed")
@@ -41,23 +30,15 @@ final class SQLiteStatement: StatementDriver {
     if code != SQLITE_OK { throw SQLError(sqlite: sqlite3_db_handle(handle)) }
   }
 
-  private func note(_ index: Int32, size: Int = 0) {
-    bound |= 1 << UInt64(min(max(index - 1, 0), 63))
-    self.size += size
-  }
-
   func bind(_ value: Int64, at index: Int32) throws(SQLError) {
-    note(index)
     try check(sqlite3_bind_int64(handle, index, value))
   }
 
   func bind(_ value: Double, at index: Int32) throws(SQLError) {
-    note(index)
     try check(sqlite3_bind_double(handle, index, value))
   }
 
   func bind(_ text: String, at index: Int32) throws(SQLError) {
-    note(index, size: text.utf8.count)
     var text = text
     let code = text.withUTF8 { bytes in
       // Without an address SQLite would bind null.
@@ -73,7 +54,6 @@ final class SQLiteStatement: StatementDriver {
   }
 
   func bind(_ bytes: [UInt8], at index: Int32) throws(SQLError) {
-    note(index, size: bytes.count)
     let code =
       bytes.isEmpty
       ? sqlite3_bind_zeroblob(handle, index, 0)
@@ -83,20 +63,10 @@ final class SQLiteStatement: StatementDriver {
   }
 
   func bindNull(at index: Int32) throws(SQLError) {
-    note(index)
     try check(sqlite3_bind_null(handle, index))
   }
 
-  /// Parameters that have not been bound are null, whatever the previous loan has bound.
-  private func clearLeft() throws(SQLError) {
-    for index in 0..<63 where left & ~bound & 1 << UInt64(index) != 0 {
-      try check(sqlite3_bind_null(handle, Int32(index + 1)))
-    }
-    left = 0
-  }
-
   func step() throws(SQLError) -> Bool {
-    if left & ~bound != 0 { try clearLeft() }
     switch sqlite3_step(handle) {
     case SQLITE_ROW: return true
     case SQLITE_DONE: return false
@@ -121,15 +91,7 @@ final class SQLiteStatement: StatementDriver {
 
   func giveBack() {
     sqlite3_reset(handle)
-    if size > Self.keptSize || bound >> 63 != 0 {
-      sqlite3_clear_bindings(handle)
-      left = 0
-    } else {
-      // Without a run, what was left is left still.
-      left |= bound
-    }
-    bound = 0
-    size = 0
+    sqlite3_clear_bindings(handle)
     isLent = false
   }
 }

@@ -34,7 +34,7 @@ export async function show(page) {
     telemetry.state === 'Scheduled' && api.role(page.hub) !== 'viewer'
       && button(t('notification.cancel'), () => cancel(page, id, update), { class: 'danger' }),
     api.role(page.hub) !== 'viewer' && el('a', { class: 'as-button', href: page.to('compose') + '?' + new URLSearchParams({
-      format: telemetry.format, body: telemetry.body, ...telemetry.tags ? { tags: telemetry.tags } : {},
+      format: telemetry.format, ...telemetry.body ? { body: telemetry.body } : {}, ...telemetry.tags ? { tags: telemetry.tags } : {},
     }) }, t('notification.again')));
   let sender = '';
   const drawFacts = () => fill(described, facts([
