@@ -271,10 +271,13 @@ private final class JobNumber: Sendable {
 }
 
 /// A unit of blocking work for a thread of the store.
-open class Job<Context>: QueuedJob, @unchecked Sendable {
+open class Job<Context>: QueuedJob, @unchecked Sendable {  // adds no state
   /// Does the work and keeps its result for ``finish()``. The writer may call it a second time
   /// after it has rolled the first back; only the last result is used.
-  open func run(_ context: Context) throws { preconditionFailure("a subclass has the work") }
+  open func run(_ context: Context) throws {
+    // Impossible: nobody makes an instance of this class itself.
+    preconditionFailure("a subclass has the work")
+  }
   /// Keeps an error in place of a result.
   open func refuse(_ error: any Error) {}
   /// Resumes the task that waits for the work, if any, with what was kept.
@@ -285,6 +288,7 @@ open class Job<Context>: QueuedJob, @unchecked Sendable {
 
 /// Work that a task waits for.
 private final class WaitedJob<Context, Value: Sendable>: Job<Context>, @unchecked Sendable {
+  // `result` belongs to the thread that has taken the job, and is handed on with it.
   private let body: @Sendable (Context) throws -> Value
   private let end: JobEnd<Value>
   private var result: Result<Value, any Error>?

@@ -91,6 +91,7 @@ extension CommandLineSuite {
         // The first round of maintenance begins with the server.
         let deadline = ContinuousClock.now + .seconds(60)
         while try await !list().contains(#""textState":"off""#), .now < deadline {
+          // Another process, which announces no rounds: it is asked again, within a limit.
           try await Task.sleep(for: .milliseconds(50))
         }
       }

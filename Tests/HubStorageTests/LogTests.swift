@@ -84,7 +84,7 @@ struct LogTests {
     }
   }
 
-  private final class Caller: WriteJob, @unchecked Sendable {
+  private final class Caller: WriteJob, @unchecked Sendable {  // adds a constant only
     private let continuation: UnsafeContinuation<StoreError?, Never>
 
     init(_ continuation: UnsafeContinuation<StoreError?, Never>) {

@@ -272,7 +272,7 @@ struct AnyCredentialTests {
     }
   }
 
-  @Test("of a VAPID token neither key nor contact is kept, whomever the subscription is for")
+  @Test("neither key nor contact of a VAPID token is kept, for any subscription")
   func anybody() async throws {
     try await WebPushScene.run(app: ["vapidPublicKey": .null], [:], Self.options()) { scene in
       let key = try P256PrivateKey()

@@ -152,7 +152,7 @@ final class PostgresEngine: Sendable {
 }
 
 /// A unit of work for a thread with a connection, and the task that waits for it.
-final class PostgresWork: QueuedJob, @unchecked Sendable {
+final class PostgresWork: QueuedJob, @unchecked Sendable {  // adds constants only
   enum Kind: Sendable {
     /// In a transaction that writes.
     case writing

@@ -5,7 +5,7 @@ import SQLDatabase
 import Wire
 
 /// An installation to be written, and the task that waits for it.
-final class InstallationWork: QueuedJob, @unchecked Sendable {
+final class InstallationWork: QueuedJob, @unchecked Sendable {  // adds constants only
   let content: InstallationContent
   let resume: @Sendable () -> Void
   let fail: @Sendable (any Error) -> Void

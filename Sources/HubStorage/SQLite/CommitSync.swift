@@ -10,6 +10,7 @@ import SQLDatabase
 final class CommitSync: @unchecked Sendable {
   /// The work of a transaction, whose callers wait.
   final class Group: QueuedJob, @unchecked Sendable {
+    // The writing thread's until it is queued, then the syncing thread's.
     var jobs: ArraySlice<WriteJob> = []
     /// Whether there is something to sync. Callers that have only read wait as well: they may have
     /// seen a commit that is not yet on the disk.

@@ -12,7 +12,7 @@ final class LogCopier: Sendable {
     case copied(Int)
   }
 
-  private final class Request: QueuedJob, @unchecked Sendable {}
+  private final class Request: QueuedJob, @unchecked Sendable {}  // adds no state
 
   private let queue = JobQueue<Request>()
   private let state = Mutex(State.idle)

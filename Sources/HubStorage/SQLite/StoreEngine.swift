@@ -251,7 +251,7 @@ final class StoreEngine: Sendable {
   }
 
   /// A write that shows whether the disk works again.
-  private final class Probe: WriteJob, @unchecked Sendable {
+  private final class Probe: WriteJob, @unchecked Sendable {  // adds no state
     override func run(_ session: WriteSession) throws {
       try session.connection.run("UPDATE store_state SET commit_number = commit_number")
     }

@@ -143,7 +143,7 @@ struct StoreMaintenanceTests {
       end.state = .completed
       try await store.checkpoint(end)
     }
-    /// What is cleared after one round with a setting.
+    /// The texts that one round with a setting clears.
     func cleared(_ texts: TextRetention) async throws -> Int {
       var retention = StoreMaintenance.Retention()
       retention.texts = texts
