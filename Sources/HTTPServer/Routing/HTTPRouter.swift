@@ -94,16 +94,19 @@ package struct HTTPRouteTable<Value: Sendable>: Sendable {
     if let found = route(method, segments) { return found }
     if servesHead, method == .head, let found = route(.get, segments) { return found }
     var allowed: [HTTPMethod] = []
-    for route in routes
-    where !allowed.contains(route.method) && route.pattern.match(segments) != nil {
-      allowed.append(route.method)
+    for index in routes.indices
+    where routes[index].pattern.match(segments) != nil && !allowed.contains(routes[index].method) {
+      allowed.append(routes[index].method)
     }
     return allowed.isEmpty ? .notFound : .methodNotAllowed(allowed)
   }
 
   private func route(_ method: HTTPMethod, _ segments: [HTTPPathSegment]) -> Match? {
-    for route in routes where route.method == method {
-      if let parameters = route.pattern.match(segments) { return .found(route.value, parameters) }
+    // By index, since an iterator would copy every route.
+    for index in routes.indices where routes[index].method == method {
+      if let parameters = routes[index].pattern.match(segments) {
+        return .found(routes[index].value, parameters)
+      }
     }
     return nil
   }
@@ -163,23 +166,22 @@ struct HTTPPathPattern: Sendable {
 
   /// The parameters if the whole path matches. An empty segment matches no name.
   func match(_ segments: [HTTPPathSegment]) -> HTTPPathParameters? {
-    var parameters = HTTPPathParameters()
     let start = segments.count - parts.count
-    if let prefix {
-      guard start >= 1, segments[..<start].allSatisfy({ !$0.raw.isEmpty }) else { return nil }
-      parameters.add(prefix, segments[..<start])
-    } else if start != 0 {
-      return nil
+    guard prefix == nil ? start == 0 : start >= 1 else { return nil }
+    for index in parts.indices {
+      guard case .word(let word) = parts[index] else { continue }
+      guard segments[start + index].isWord(word) else { return nil }
     }
-    for (index, part) in parts.enumerated() {
-      let segment = segments[start + index]
-      switch part {
-      case .word(let word):
-        guard segment.isWord(word) else { return nil }
-      case .name(let name):
-        guard !segment.raw.isEmpty else { return nil }
-        parameters.add(name, segments[(start + index)...(start + index)])
-      }
+    var parameters = HTTPPathParameters()
+    if let prefix {
+      guard segments[..<start].allSatisfy({ !$0.raw.isEmpty }) else { return nil }
+      parameters.add(prefix, segments[..<start])
+    }
+    for index in parts.indices {
+      guard case .name(let name) = parts[index] else { continue }
+      let place = start + index
+      guard !segments[place].raw.isEmpty else { return nil }
+      parameters.add(name, segments[place...place])
     }
     return parameters
   }
