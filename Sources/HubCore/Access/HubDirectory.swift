@@ -90,14 +90,24 @@ package final class HubDirectory: Sendable {
 
 /// All hubs with their policies and credentials as they were at one moment.
 package final class HubSnapshot: Sendable {
-  /// A hub with its policies and credentials.
-  package struct Entry: Sendable {
+  /// A hub with its policies and credentials. A class, since every request takes it along.
+  package final class Entry: Sendable {
     package let hub: Hub
     /// In the order of their creation.
     package let policies: [AccessPolicy]
     package let credentials: [PushPlatform: PushCredential]
     /// Those who may sign tokens for it: its policies, then the namespace's.
     let signers: [PolicySigner]
+
+    init(
+      hub: Hub, policies: [AccessPolicy], credentials: [PushPlatform: PushCredential],
+      signers: [PolicySigner]
+    ) {
+      self.hub = hub
+      self.policies = policies
+      self.credentials = credentials
+      self.signers = signers
+    }
   }
 
   /// ``HubDirectoryStore/directoryVersion()``.
@@ -136,13 +146,16 @@ package final class HubSnapshot: Sendable {
 }
 
 /// A policy with its keys, ready to check signatures.
-struct PolicySigner: Sendable {
+final class PolicySigner: Sendable {
   let policy: AccessPolicy
+  /// Who has a key of it.
+  let caller: Caller
   let isOfNamespace: Bool
   private let keys: [SigningKey]
 
   init(_ policy: AccessPolicy, isOfNamespace: Bool) {
     self.policy = policy
+    caller = .policy(policy)
     self.isOfNamespace = isOfNamespace
     keys = [policy.primaryKey, policy.secondaryKey].map { SigningKey($0.utf8) }
   }

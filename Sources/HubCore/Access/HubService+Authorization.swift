@@ -33,7 +33,7 @@ extension HubService {
     guard let hub = proof.entry?.hub else {
       throw .noHub.hinting("There is no hub '\(name)' here.")
     }
-    return Admission(hub: hub, caller: .policy(proof.signer.policy))
+    return Admission(hub: hub, caller: proof.signer.caller)
   }
 
   /// Authorizes a request to manage hubs (docs/protocol/rest.md, section 2, rows 25 to 29).
@@ -49,7 +49,7 @@ extension HubService {
     let proof = try await proof(of: call, hub: hub ?? "")
     guard proof.signer.policy.rights.contains(.manage), proof.signer.isOfNamespace || !ofNamespace
     else { throw .manageClaim }
-    return (proof.entry?.hub, .policy(proof.signer.policy))
+    return (proof.entry?.hub, proof.signer.caller)
   }
 
   /// The signer of a token, if it can be determined immediately from a fresh directory in memory.
@@ -142,9 +142,8 @@ extension HubSnapshot {
   ) -> (entry: Entry?, signers: [PolicySigner]) {
     let entry = hub(named: name)
     let names = token.keyNameCandidates
-    return (
-      entry, (entry?.signers ?? namespaceSigners).filter { names.contains($0.policy.name) }
-    )
+    let signers = entry?.signers ?? namespaceSigners
+    return (entry, signers.filter { names.contains($0.policy.name) })
   }
 }
 

@@ -1,3 +1,4 @@
+import Foundation
 import HTTPServer
 import HubCore
 import NotificationHubs
@@ -38,10 +39,7 @@ extension HubAPI {
       try admission.require(.manage)
       return HubCall(
         admission: admission, id: parameters["id"], request: request, replies: replies,
-        activity: note.activity, signedIn: signedIn,
-        isStillAllowed: { [signIn] in
-          await signIn?.holds(signedIn, terms.role, in: name) ?? false
-        })
+        activity: note.activity, authority: .signedIn(signedIn, as: terms.role))
     }
     var token = request.headers.bytes(WireName.authorization)
     let right: AccessRights
@@ -69,8 +67,7 @@ extension HubAPI {
     try admission.require(right)
     return HubCall(
       admission: admission, id: parameters["id"], request: request, replies: replies,
-      activity: note.activity,
-      isStillAllowed: keeps(right, call, hub: name))
+      activity: note.activity, authority: .token(token, right))
   }
 
   private func tokenCall(_ request: HTTPRequest, _ token: ArraySlice<UInt8>?) -> TokenCall {
@@ -84,14 +81,18 @@ extension HubAPI {
     tokenCall(request, request.headers.bytes(WireName.authorization))
   }
 
-  /// Whether a token's key still exists and still has a right.
-  private func keeps(
-    _ right: AccessRights, _ call: TokenCall, hub: String
-  ) -> @Sendable () async -> Bool {
-    let start = service.clock.now()
-    return { [service] in
+  /// Whether the caller may still make a call that began earlier, for replies of long duration: the
+  /// operator is signed in and has the role, or the token's key exists and has the right.
+  func isStillAllowed(_ call: HubCall, since start: Date) async -> Bool {
+    switch call.authority {
+    case .owner: return true
+    case .signedIn(let one, let role):
+      return await signIn?.holds(one, role, in: call.hub.name) ?? false
+    case .token(let token, let right):
       do throws(HubFailure) {
-        try await service.admit(call, hub: hub, since: start).require(right)
+        try await service.admit(
+          tokenCall(call.request, token), hub: call.hub.name, since: start
+        ).require(right)
         return true
       } catch {
         // A failure of the store is not the caller's fault.

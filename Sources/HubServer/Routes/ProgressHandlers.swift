@@ -26,14 +26,14 @@ struct ProgressHandlers: RouteHandlers {
     for (name, value) in ServerSentEvent.headers { response.headers[name] = value }
     // A buffering proxy would delay the events.
     response.headers["X-Accel-Buffering"] = "no"
-    let clock = service.clock
+    let (api, clock, start) = (api, service.clock, service.clock.now())
     response.body = .stream { writer in
       let end = clock.steady().addingTimeInterval(Self.longestStream)
       var last: NotificationProgress?
       var trustedUntil = clock.steady().addingTimeInterval(Self.trust)
       for await progress in updates {
         if clock.steady() >= trustedUntil {
-          guard await call.isStillAllowed() else { return }
+          guard await api.isStillAllowed(call, since: start) else { return }
           trustedUntil = clock.steady().addingTimeInterval(Self.trust)
         }
         let data = String(decoding: progress.json, as: UTF8.self)

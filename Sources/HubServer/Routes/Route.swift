@@ -192,12 +192,20 @@ struct HubCall {
   let replies: Replies
   /// The entry for the activity log; `nil` if there is none.
   var activity: ActivityNote?
-  /// The signed-in operator; `nil` for a key.
-  var signedIn: OperatorSignIn.Operator?
-  /// Whether the caller is still authorized, for replies of long duration.
-  var isStillAllowed: @Sendable () async -> Bool = { true }
+  var authority = Authority.owner
+
+  /// What the caller may make this call by.
+  enum Authority {
+    case owner
+    case signedIn(OperatorSignIn.Operator, as: OperatorRole)
+    case token(ArraySlice<UInt8>?, AccessRights)
+  }
 
   var hub: Hub { admission.hub }
+  /// The signed-in operator; `nil` for a key.
+  var signedIn: OperatorSignIn.Operator? {
+    if case .signedIn(let one, _) = authority { one } else { nil }
+  }
 
   /// Returns the id, or throws if the path is not valid text.
   func requiredID() throws(HubFailure) -> String {

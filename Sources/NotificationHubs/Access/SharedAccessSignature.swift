@@ -212,8 +212,11 @@ extension SharedAccessSignature {
     let end = authority.firstIndex { $0 == Self.slash || Self.endsPath($0) } ?? authority.endIndex
     let host = Self.host(authority[..<end])
     guard hosts.contains(where: { Self.host($0).isEqualIgnoringCase(host) }) else { return false }
-    let asked = Self.segments(path.prefix { $0 != UInt8(ascii: "?") })
-    let covered = Self.segments(authority[end...].prefix { !Self.endsPath($0) })
+    let askedPath = path.prefix { $0 != UInt8(ascii: "?") }
+    let coveredPath = authority[end...].prefix { !Self.endsPath($0) }
+    if Self.isPlain(askedPath, below: coveredPath) { return true }
+    let asked = Self.segments(askedPath)
+    let covered = Self.segments(coveredPath)
     guard covered.count <= asked.count,
       !asked.contains(where: Self.hasDots), !covered.contains(where: Self.hasDots)
     else { return false }
@@ -227,6 +230,18 @@ extension SharedAccessSignature {
     return isPrefix(covered)
       || covered.contains { $0.contains(Self.percent) } && Self.isEscapedByClients(covered)
         && isPrefix(covered.map { PercentEncoding.decodeLeniently($0)[...] })
+  }
+
+  /// Whether a requested path has the token's bytes, then no more or a slash, and nothing in it that
+  /// could be read in two ways: the usual case, which takes no splitting.
+  private static func isPlain(_ asked: ArraySlice<UInt8>, below covered: ArraySlice<UInt8>) -> Bool
+  {
+    var covered = covered
+    while covered.last == slash { covered.removeLast() }
+    guard asked.starts(with: covered),
+      asked.count == covered.count || asked[asked.startIndex + covered.count] == slash
+    else { return false }
+    return asked.allSatisfy { $0 != percent && $0 != UInt8(ascii: ".") }
   }
 
   /// Whether a requested segment, decoded, is one of the token.
