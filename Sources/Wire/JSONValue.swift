@@ -147,6 +147,7 @@ private struct JSONReader {
 
   private mutating func members() throws(SyntaxFault) -> [JSONValue.Member] {
     var members: [JSONValue.Member] = []
+    members.reserveCapacity(8)
     var names: Set<String> = []
     while let key = try scanner.nextMember() {
       let name = try scanner.string(key)

@@ -8,53 +8,71 @@ extension Installation {
   /// A channel that the push service has reported dead has no registrations until the app sends a
   /// new one, so that no patch revives it.
   package var registrationDrafts: [RegistrationDraft] {
-    var common = TagList()
-    common.add(.installation(installationID))
-    if let userID { common.add(.user(userID)) }
+    var common = TagList(
+      [.installation(installationID)] + (userID.map { [.user($0)] } ?? []), room: tags.count)
     common.add(tags)
     var drafts: [RegistrationDraft] = []
+    drafts.reserveCapacity(1 + templates.count)
     if !pushChannelExpired {
-      drafts += self.drafts(channel: pushChannel, tags: common, templates: templates, tile: nil)
+      append(channel: pushChannel, tags: common, templates: templates, tile: nil, to: &drafts)
     }
     for (id, tile) in secondaryTiles.sorted(by: { $0.key < $1.key }) where !tile.pushChannelExpired
     {
       var common = common
       common.add(tile.tags)
-      drafts += self.drafts(
-        channel: .handle(tile.pushChannel), tags: common, templates: tile.templates, tile: id)
+      append(
+        channel: .handle(tile.pushChannel), tags: common, templates: tile.templates, tile: id,
+        to: &drafts)
     }
     return drafts
   }
 
-  private func drafts(
-    channel: PushChannel, tags: TagList, templates: [String: PushTemplate], tile: String?
-  ) -> [RegistrationDraft] {
-    let native = RegistrationDraft(
-      kind: .native, platform: platform, channel: channel, tags: tags.tags,
-      pushVariables: pushVariables, expiresAt: expirationTime, secondaryTileName: tile)
-    return [native]
-      + templates.sorted { $0.key < $1.key }.map { name, template in
-        var tags = tags
-        tags.add(template.tags)
-        tags.add(Tag(rawValue: name))
-        var draft = native
-        // The tags are in the registration; without them equal templates are stored once.
-        var shared = template
-        shared.tags = []
-        draft.kind = .template(shared, name: name)
-        draft.tags = tags.tags
-        return draft
-      }
+  private func append(
+    channel: PushChannel, tags: TagList, templates: [String: PushTemplate], tile: String?,
+    to drafts: inout [RegistrationDraft]
+  ) {
+    func append(_ kind: RegistrationDraft.Kind, _ tags: TagList) {
+      drafts.append(
+        RegistrationDraft(
+          kind: kind, platform: platform, channel: channel, tags: tags.tags,
+          pushVariables: pushVariables, expiresAt: expirationTime, secondaryTileName: tile))
+    }
+    append(.native, tags)
+    for (name, template) in templates.sorted(by: { $0.key < $1.key }) {
+      var tags = tags
+      tags.add(template.tags)
+      tags.add(Tag(rawValue: name))
+      // The tags are in the registration; without them equal templates are stored once.
+      var shared = template
+      shared.tags = []
+      append(.template(shared, name: name), tags)
+    }
   }
 }
 
 /// Tags without repeated spellings.
 private struct TagList {
-  private(set) var tags: [Tag] = []
-  /// There are at most some sixty: a linear search is faster than hashing.
+  private(set) var tags: [Tag]
+  /// Those of ``tags`` that are not implicit. There are at most some sixty: a linear search is faster
+  /// than hashing.
   private var folded: [String] = []
 
+  /// - Parameters:
+  ///   - implicit: Different ones.
+  ///   - room: The number of tags that will be added.
+  init(_ implicit: [Tag], room: Int) {
+    tags = implicit
+    // A template adds its own and its name.
+    tags.reserveCapacity(implicit.count + room + 2)
+    folded.reserveCapacity(room + 2)
+  }
+
   mutating func add(_ tag: Tag) {
+    if tag.isImplicit {
+      // Only the name of a template can be one.
+      if !tags.contains(tag) { tags.append(tag) }
+      return
+    }
     let folded = tag.folded
     guard !self.folded.contains(folded) else { return }
     self.folded.append(folded)

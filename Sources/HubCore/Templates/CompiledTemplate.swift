@@ -1,4 +1,5 @@
 package import NotificationHubs
+import Synchronization
 
 /// A template that was parsed once, so that each message only copies the runs of text between its
 /// expressions (docs/protocol/templates.md).
@@ -43,10 +44,15 @@ package struct CompiledTemplate: Sendable {
 
   /// All faults of a template, at most 16; empty when it can be used.
   package static func faults(in template: PushTemplate) -> [TemplateError] {
+    let isOnlyBody = template.headers.isEmpty && template.expiry == nil
+    if isOnlyBody, faultless.contains(template.body) { return [] }
     var compiler = TemplateCompiler()
     compiler.compile(template)
+    if isOnlyBody, compiler.faults.isEmpty { faultless.add(template.body) }
     return compiler.faults
   }
+
+  private static let faultless = FaultlessBodies()
 
   /// Whether push variables make a difference, because the template uses a property that the
   /// message does not have.
@@ -121,6 +127,35 @@ extension CompiledTemplate {
       var output: [UInt8] = []
       expression.write(values, escaping: .header, to: &output, limit: PassThroughHeaders.maxBytes)
       return String(decoding: output, as: UTF8.self)
+    }
+  }
+}
+
+/// A few bodies in which no faults were found: the devices of an app mostly register the same.
+private final class FaultlessBodies: Sendable {
+  private struct State {
+    var bodies: [String] = []
+    /// The place that the next one takes once there are ``limit``.
+    var next = 0
+  }
+
+  private static let limit = 8
+  /// The maximum size of a body, in bytes of UTF-8, that is kept.
+  private static let maxBytes = 4096
+
+  private let state = Mutex(State())
+
+  func contains(_ body: String) -> Bool { state.withLock { $0.bodies.contains(body) } }
+
+  func add(_ body: String) {
+    guard body.utf8.count <= Self.maxBytes else { return }
+    state.withLock { state in
+      if state.bodies.count < Self.limit {
+        state.bodies.append(body)
+      } else {
+        state.bodies[state.next] = body
+        state.next = (state.next + 1) % Self.limit
+      }
     }
   }
 }

@@ -104,7 +104,12 @@ struct PreparedInstallation: Sendable {
     idHash = Self.hash(installation.installationID.foldingCapitals)
     userHash = installation.userID.map { Self.hash($0.foldingCapitals) }
     document = InstallationDocument.prepare(installation, registrations: registrations)
-    self.registrations = registrations.map { PreparedRegistration($0, hub: hub) }
+    var prepared: [PreparedRegistration] = []
+    prepared.reserveCapacity(registrations.count)
+    for draft in registrations {
+      prepared.append(PreparedRegistration(draft, hub: hub, after: prepared.last))
+    }
+    self.registrations = prepared
     self.at = at.milliseconds
   }
 

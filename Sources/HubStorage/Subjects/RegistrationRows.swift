@@ -248,7 +248,8 @@ final class PreparedRegistration: Sendable {
     self.expiresAt = expiresAt
   }
 
-  init(_ draft: RegistrationDraft, hub: Hub.ID) {
+  /// - Parameter previous: Another registration of the same installation, mostly with the same handle.
+  init(_ draft: RegistrationDraft, hub: Hub.ID, after previous: PreparedRegistration? = nil) {
     let everyone: AudienceQuery.Kind
     switch draft.kind {
     case .native:
@@ -261,7 +262,12 @@ final class PreparedRegistration: Sendable {
     key = draft.key
     platform = draft.platform.code
     handle = draft.channel.stored
-    handleHash = Self.hash(of: draft.channel.handle, platform: draft.platform.code, hub: hub)
+    handleHash =
+      if let previous, previous.handle == handle, previous.platform == platform {
+        previous.handleHash
+      } else {
+        Self.hash(of: draft.channel.handle, platform: platform, hub: hub)
+      }
     if draft.pushVariables.isEmpty {
       variables = nil
     } else {
@@ -275,7 +281,9 @@ final class PreparedRegistration: Sendable {
 
   /// The tags of a registration that have rows of their own, and the one of its kind.
   static func tags(_ tags: [Tag], kind: AudienceQuery.Kind, hub: Hub.ID) -> [TagKey] {
-    var keys: [TagKey] = [.everyone(kind, hub: hub)]
+    var keys: [TagKey] = []
+    keys.reserveCapacity(tags.count + 1)
+    keys.append(.everyone(kind, hub: hub))
     for tag in tags where !tag.isImplicit {
       let key = TagKey.plain(tag.folded, hub: hub)
       if !keys.contains(key) { keys.append(key) }

@@ -84,8 +84,9 @@ extension Tag {
   /// repetitions of the same tag.
   package static func validated(list: [Tag]) throws(WireFormatError) -> [Tag] {
     if list.isEmpty { return list }
-    var seen: Set<String> = []
+    var seen = Set<String>(minimumCapacity: min(list.count, maximumCount))
     var valid: [Tag] = []
+    valid.reserveCapacity(min(list.count, maximumCount))
     var invalid: [String] = []
     for tag in list {
       let trimmed = Tag(rawValue: tag.rawValue.trimmingBlanks)

@@ -25,38 +25,40 @@ extension Installation {
 
   /// Does the same as ``validated()``, for a hub that adds rules of its own: one line for each
   /// fault.
-  package func normalized() -> (installation: Installation, faults: [String]) {
+  package consuming func normalized() -> (installation: Installation, faults: [String]) {
     var result = self
     var faults: [String] = []
-    if installationID.isEmpty {
+    if result.installationID.isEmpty {
       faults.append("'InstallationId' is required.")
-    } else if !Tag.isInstallationID(installationID) || !installationID.isPathSegment {
+    } else if !Tag.isInstallationID(result.installationID)
+      || !result.installationID.isPathSegment
+    {
       faults.append("'InstallationId' \(Self.identifierRule)")
     }
-    if let userID, !Tag.isUserID(userID) || !userID.isPathSegment {
+    if let userID = result.userID, !Tag.isUserID(userID) || !userID.isPathSegment {
       faults.append("'UserId' \(Self.identifierRule)")
     }
-    result.pushChannel = pushChannel.checked(for: platform, faults: &faults)
-    result.tags = Self.checked(tags, faults: &faults)
-    result.templates = Self.checked(templates, faults: &faults)
-    if platform != .wns, !secondaryTiles.isEmpty {
+    result.pushChannel = result.pushChannel.checked(for: result.platform, faults: &faults)
+    result.tags = Self.checked(result.tags, faults: &faults)
+    Self.check(&result.templates, faults: &faults)
+    if result.platform != .wns, !result.secondaryTiles.isEmpty {
       faults.append("'SecondaryTiles' is supported for the platform 'wns' only.")
     }
-    if secondaryTiles.count > Self.maximumSecondaryTiles {
+    if result.secondaryTiles.count > Self.maximumSecondaryTiles {
       faults.append("There can be \(Self.maximumSecondaryTiles) 'SecondaryTiles' at most.")
     }
-    if holdsNull {
+    if result.holdsNull {
       // None of the supported databases stores U+0000 in a text, and no push service is known to
       // accept it.
       faults.append("Handles and names must not have the character U+0000.")
     }
-    for (name, tile) in secondaryTiles {
+    for (name, tile) in result.secondaryTiles {
       var tile = tile
       if tile.pushChannel.trimmingBlanks.isEmpty {
         faults.append("'PushChannel' of the secondary tile '\(name)' is required.")
       }
       tile.tags = Self.checked(tile.tags, faults: &faults)
-      tile.templates = Self.checked(tile.templates, faults: &faults)
+      Self.check(&tile.templates, faults: &faults)
       result.secondaryTiles[name] = tile
     }
     return (result, faults)
@@ -88,24 +90,29 @@ extension Installation {
     }
   }
 
-  private static func checked(
-    _ templates: [String: PushTemplate], faults: inout [String]
-  ) -> [String: PushTemplate] {
-    templates.mapKeyedValues { name, template in
-      var template = template
-      if name.isEmpty || name.utf16.count > maximumTemplateNameLength {
-        faults.append(
-          "The name of a template must have 1 to \(maximumTemplateNameLength) characters.")
-      }
-      if template.body.trimmingBlanks.isEmpty {
-        faults.append("'Body' of the template '\(name)' is required.")
-      }
-      // Clients get the name back among the tags, and it need not be a valid tag ("Template Name").
-      let nameTag = Tag(rawValue: name)
-      template.tags = checked(template.tags.filter { $0 != nameTag }, faults: &faults)
-      template.tags.append(nameTag)
-      return template
+  private static func check(_ templates: inout [String: PushTemplate], faults: inout [String]) {
+    var index = templates.startIndex
+    while index != templates.endIndex {
+      let name = templates[index].key
+      check(&templates.values[index], named: name, faults: &faults)
+      templates.formIndex(after: &index)
     }
+  }
+
+  private static func check(
+    _ template: inout PushTemplate, named name: String, faults: inout [String]
+  ) {
+    if name.isEmpty || name.utf16.count > maximumTemplateNameLength {
+      faults.append(
+        "The name of a template must have 1 to \(maximumTemplateNameLength) characters.")
+    }
+    if template.body.trimmingBlanks.isEmpty {
+      faults.append("'Body' of the template '\(name)' is required.")
+    }
+    // Clients get the name back among the tags, and it need not be a valid tag ("Template Name").
+    let nameTag = Tag(rawValue: name)
+    template.tags = checked(template.tags.filter { $0 != nameTag }, faults: &faults)
+    template.tags.append(nameTag)
   }
 }
 
@@ -138,12 +145,5 @@ extension PushChannel {
       }
       return self
     }
-  }
-}
-
-extension Dictionary {
-  /// Like `mapValues`, but also passes the key.
-  fileprivate func mapKeyedValues<T>(_ transform: (Key, Value) -> T) -> [Key: T] {
-    [Key: T](uniqueKeysWithValues: map { ($0.key, transform($0.key, $0.value)) })
   }
 }
