@@ -55,8 +55,20 @@ package enum WireDate {
   package static func american(_ date: Date) -> String {
     let (year, month, day, second) = fields(wholeSeconds(date))
     let hour = second / 3600
-    let clock = "\(hour % 12 == 0 ? 12 : hour % 12):\(two(second / 60 % 60)):\(two(second % 60))"
-    return "\(month)/\(day)/\(year) \(clock) \(hour < 12 ? "AM" : "PM")"
+    var text = String(month)
+    text.reserveCapacity(24)
+    text += "/"
+    text += String(day)
+    text += "/"
+    text += String(year)
+    text += " "
+    text += String(hour % 12 == 0 ? 12 : hour % 12)
+    text += ":"
+    text += two(second / 60 % 60)
+    text += ":"
+    text += two(second % 60)
+    text += hour < 12 ? " AM" : " PM"
+    return text
   }
 
   private static let weekdays = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]

@@ -22,9 +22,19 @@ package struct ErrorEnvelope: Hashable, Sendable {
   ///   - node: The small number after the tracking id, which identifies the machine.
   ///   - at: The time of the reply.
   package func xml(node: Int = 0, at: Date) -> String {
-    let suffix = ".TrackingId:\(trackingID ?? "")_G\(node),TimeStamp:\(WireDate.american(at))"
-    return "<Error><Code>\(code)</Code><Detail>\(message.xmlEscaped)\(suffix.xmlEscaped)</Detail>"
-      + "</Error>"
+    var text = "<Error><Code>"
+    text.reserveCapacity(message.utf8.count + 160)
+    text += String(code)
+    text += "</Code><Detail>"
+    text += message.xmlEscaped
+    text += ".TrackingId:"
+    if let trackingID { text += trackingID.xmlEscaped }
+    text += "_G"
+    text += String(node)
+    text += ",TimeStamp:"
+    text += WireDate.american(at)
+    text += "</Detail></Error>"
+    return text
   }
 
   /// Reads either form in which the service writes the document.
