@@ -68,6 +68,42 @@ struct OpeningTests {
     }
   }
 
+  @Test("refuses a database whose payloads cannot be cleared, and says what to do")
+  func unreleased() async throws {
+    try await withDirectory { directory in
+      let path = directory.path("hub.sqlite")
+      try await open(path).close()
+      do {
+        let connection = try SQLiteConnection(path: path)
+        defer { connection.close() }
+        // As the file had it before.
+        try connection.execute("DROP TABLE notification")
+        try connection.execute("CREATE TABLE notification (id INTEGER, body BLOB NOT NULL)")
+      }
+      try await expectUnreleased { try await open(path).close() }
+    }
+  }
+
+  @Test(
+    "refuses a PostgreSQL database whose payloads cannot be cleared, and says what to do",
+    .enabled(if: PostgresStores.areInstalled, "PostgreSQL's server is not installed"))
+  func unreleasedPostgres() async throws {
+    let address = try await PostgresStores.makeDatabase()
+    try await PostgresStores.open(address).close()
+    do {
+      let connection = try PostgresConnection(address: address, component: "test")
+      defer { connection.close() }
+      try connection.execute("ALTER TABLE notification ALTER COLUMN body SET NOT NULL")
+    }
+    try await expectUnreleased { try await PostgresStores.open(address).close() }
+  }
+
+  private func expectUnreleased(_ open: () async throws -> Void) async throws {
+    let error = await #expect(throws: StoreError.self) { try await open() }
+    let text = try #require(error?.description)
+    #expect(text.contains("before the first release") && text.contains("new database"), "\(text)")
+  }
+
   @Test("refuses another program's database")
   func anotherPrograms() async throws {
     try await withDirectory { directory in

@@ -166,6 +166,7 @@ final class StoreEngine: Sendable {
           "it is of an older version (\(version), this belfry has \(options.steps.count)), and a "
             + "server is working with it; update and restart the server first")
       }
+      try Schema.refuseUnreleased(connection)
       if !options.takesMove { try MoveTable(connection).refuseUnfinishedMove() }
       let upgrade = try StoreUpgrade.prepare(connection, path: path, options: options)
       try connection.migrate(with: options.steps)

@@ -1,3 +1,4 @@
+import HubCore
 import SQLDatabase
 
 /// The tables of an SQLite file: those that both engines have (``StoredTable``), and its own. All
@@ -18,6 +19,23 @@ enum Schema {
     try connection.change(
       "INSERT INTO registration_key VALUES (1, ?1, ?2)", Int64.random(in: .min ... .max),
       Int64.random(in: .min ... .max))
+  }
+
+  /// Refuses a database from before the first release in which payloads cannot be cleared. It has
+  /// the same version: until then tables were changed in place.
+  static func refuseUnreleased(_ connection: any SQLConnection) throws {
+    let required =
+      connection.dialect == .postgres
+      ? """
+      SELECT 1 FROM pg_attribute
+      WHERE attrelid = to_regclass('notification') AND attname = 'body' AND attnotnull
+      """
+      : #"SELECT 1 FROM pragma_table_info('notification') WHERE name = 'body' AND "notnull" = 1"#
+    guard try connection.numbers(required).isEmpty else {
+      throw StoreError.cannotOpen(
+        "a build before the first release has made it, and its tables differ from this build's; save "
+          + "the devices with `belfry export` of that build, and start with a new database")
+    }
   }
 
   // One row. Every commit raises `commit_number` and records its writer, so that each process that
