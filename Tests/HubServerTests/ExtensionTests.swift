@@ -257,22 +257,24 @@ struct ExtensionTests {
     }
   }
 
-  @Test("the time of a schedule is in telemetry for those who read extensions only")
-  func dueTime() async throws {
+  @Test("the words and the time of a schedule are in telemetry for those who read extensions only")
+  func telemetryExtensions() async throws {
     let hub = try await TestHub()
     let sent = await hub.send(
       .post, "/hub1/schedulednotifications",
       headers: [
         "ServiceBusNotification-Format": "template",
         "ServiceBusNotification-ScheduleTime": "2030-01-06T10:00:00",
-      ], body: "{}")
+      ], body: #"{"title":"Goal!","message":"Oslo leads"}"#)
     let id = try #require(URL(string: sent.headers["Location"] ?? "")?.lastPathComponent)
     let path = "/hub1/messages/\(id)?api-version=2020-06"
     let plain = await hub.send(.get, path)
-    #expect(!plain.text.contains("DueTime"))
+    for name in ["DueTime", "<Title", "<Text"] { #expect(!plain.text.contains(name)) }
     let extended = await hub.send(.get, path, headers: ["Belfry-Extensions": "true"])
     let telemetry = try NotificationTelemetry(xml: Data(extended.text.utf8))
     #expect(telemetry.dueTime == WireDate.parse("2030-01-06T10:00:00Z"))
+    #expect(telemetry.title == "Goal!" && telemetry.text == "Oslo leads")
+    #expect(telemetry.textState == .kept)
   }
 
   @Test("other methods and longer paths of the lists are what they were")

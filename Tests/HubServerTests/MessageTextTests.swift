@@ -57,7 +57,8 @@ struct MessageTextTests {
       told += await hub.send(.get, "/hub1/\(path)").text
     }
     for id in try await ids(of: hub) {
-      told += await hub.send(.get, "/hub1/messages/\(id)").text
+      let extended: HTTPHeaders = ["Belfry-Extensions": "true"]
+      told += await hub.send(.get, "/hub1/messages/\(id)", headers: extended).text
       told += await hub.send(.get, "/hub1/messages/\(id)/explain?installation=i").text
     }
     return told

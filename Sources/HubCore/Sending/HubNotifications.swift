@@ -210,6 +210,8 @@ extension NotificationTelemetry {
       body: record.hasClearedText ? nil : String(decoding: record.request.body, as: UTF8.self),
       tags: record.request.tags,
       targetPlatforms: formats.sorted(), outcomes: outcomes)
+    read(
+      record.hasClearedText ? nil : record.request.body, format: record.request.format.word)
   }
 }
 

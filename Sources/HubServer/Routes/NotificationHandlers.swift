@@ -16,7 +16,7 @@ struct NotificationHandlers: RouteHandlers {
     let isExtended = call.request.readsExtensions
     var telemetry = try await service.notifications.telemetry(
       hub: call.hub, id: id, isExtended: isExtended)
-    if !isExtended { telemetry.dueTime = nil }
+    if !isExtended { telemetry.leaveOutExtensions() }
     telemetry.location = api.address(of: call.request, scheme: "sb")
     // An operator's cookie gives access to the list anyway, and a URL with its own token would give
     // access for an hour to anyone it is passed to.
@@ -111,8 +111,8 @@ struct NotificationHandlers: RouteHandlers {
         message: "Say which device to explain: either the query parameter installation or "
           + "registration, with its id")
     }
-    let explanation = try await service.explain(
-      NotificationID(rawValue: call.requiredID()), hub: call.hub, device: device)
+    let id = NotificationID(rawValue: try call.requiredID())
+    let explanation = try await service.explain(id, hub: call.hub, device: device)
     return call.replies.json(explanation.json)
   }
 
@@ -178,6 +178,13 @@ struct NotificationHandlers: RouteHandlers {
     filter.from = try target.time(Parameter.from)
     filter.until = try target.time(Parameter.until)
     return filter
+  }
+}
+
+extension NotificationTelemetry {
+  /// Removes what the original's document does not have.
+  fileprivate mutating func leaveOutExtensions() {
+    (dueTime, title, text, textState) = (nil, nil, nil, nil)
   }
 }
 

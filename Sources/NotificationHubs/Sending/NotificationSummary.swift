@@ -1,9 +1,16 @@
 public import Foundation
 import Wire
 
+/// What has the words of a notification.
+package protocol NotificationWords {
+  var title: String? { get set }
+  var text: String? { get set }
+  var textState: NotificationSummary.TextState? { get set }
+}
+
 /// An entry in a list of notifications: their description and state, without payload and devices.
 /// An element of Belfry's replies to `GET /{hub}/messages` and `GET /{hub}/schedulednotifications`.
-public struct NotificationSummary: Hashable, Sendable {
+public struct NotificationSummary: NotificationWords, Hashable, Sendable {
   /// The way in which a notification is addressed; values newer than this build are preserved.
   public struct Kind: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
     /// The value on the wire.
@@ -55,7 +62,7 @@ public struct NotificationSummary: Hashable, Sendable {
   /// known, as of templates whose properties have other names.
   public var textState: TextState?
 
-  /// Whether a list has the words of a notification; values newer than this build are preserved.
+  /// Whether the words of a notification are shown; values newer than this build are preserved.
   public struct TextState: RawRepresentable, Hashable, Sendable {
     /// The value on the wire.
     public let rawValue: String

@@ -2,7 +2,7 @@ public import Foundation
 import Wire
 
 /// The telemetry of a notification so far (docs/protocol/rest.md, section 5.8).
-public struct NotificationTelemetry: Hashable, Sendable {
+public struct NotificationTelemetry: NotificationWords, Hashable, Sendable {
   /// The state of a notification; values newer than this build are preserved.
   public struct State: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
     /// The value on the wire.
@@ -58,6 +58,12 @@ public struct NotificationTelemetry: Hashable, Sendable {
   public var outcomes: [PushPlatform: [String: Int]]
   /// The URL at which per-device errors can be read, if the service keeps them.
   public var pnsErrorDetailsURI: String?
+  /// The title that devices show, as in ``NotificationSummary/title``. Belfry only.
+  public var title: String?
+  /// The text that devices show, as in ``NotificationSummary/text``. Belfry only.
+  public var text: String?
+  /// Whether ``title`` and ``text`` are what it says, or why they are missing. Belfry only.
+  public var textState: NotificationSummary.TextState?
 
   /// Creates telemetry.
   public init(
@@ -97,7 +103,7 @@ extension NotificationTelemetry {
   }()
 
   /// The document as a hub returns it: one line, no declaration, elements in the order that clients
-  /// rely on, without those that are unknown. ``dueTime``, which the original lacks, comes last.
+  /// rely on, without those that are unknown. Those that the original lacks come last.
   package var xml: String {
     var text = "<NotificationDetails xmlns=\"\(WireName.connectNamespace)\""
     text += " xmlns:i=\"\(WireName.schemaInstanceNamespace)\">"
@@ -119,6 +125,9 @@ extension NotificationTelemetry {
     element("PnsErrorDetailsUri", pnsErrorDetailsURI)
     for platform in Self.platformsInOrder.after { text += outcomesXML(platform) }
     element("DueTime", dueTime.map(WireDate.precise))
+    element("Title", title)
+    element("Text", self.text)
+    element("TextState", textState?.rawValue)
     return text + "</NotificationDetails>"
   }
 
@@ -150,6 +159,9 @@ extension NotificationTelemetry {
         $0.trimmingBlanks
       },
       pnsErrorDetailsURI: root["PnsErrorDetailsUri"]?.text)
+    title = root["Title"]?.text
+    text = root["Text"]?.text
+    textState = (root["TextState"]?.text).map(NotificationSummary.TextState.init(rawValue:))
     for child in root.children where child.name.hasSuffix("OutcomeCounts") {
       let prefix = child.name.dropLast("OutcomeCounts".count).lowercased()
       // `Fcm` is an older name of the same counts.

@@ -35,7 +35,7 @@ function marked(text, search) {
 
 /**
  * What a notification says, for a list or a heading.
- * @param {Summary} item
+ * @param {Pick<Summary, 'title' | 'text' | 'textState' | 'notificationId'>} item
  * @returns {{head: string, rest: string, isSaid: boolean}}
  */
 export function wordsOf({ title, text, textState, notificationId }) {

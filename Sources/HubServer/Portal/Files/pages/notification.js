@@ -14,14 +14,14 @@ import { bytes, duration, number, percent, t, time } from '../text.js';
 import { announce, badge, button, code, confirm, copyButton, data, el, facts, failure, field, fill, form, heading, input, link, moment, notice, pagedList, pause, section, select, short, submitButton, table } from '../view.js';
 import { textOf } from '../xml.js';
 
-/** @typedef {{state: string, tags: string, format: string, body: string, enqueueTime: string, startTime: string, endTime: string, dueTime: string, platforms: {platform: string, outcomes: Record<string, number>}[]}} Telemetry */
+/** @typedef {{state: string, tags: string, format: string, body: string, title: string, text: string, textState: string, enqueueTime: string, startTime: string, endTime: string, dueTime: string, platforms: {platform: string, outcomes: Record<string, number>}[]}} Telemetry */
 
 /** @param {import('../app.js').Page} page */
 export async function show(page) {
   const { id } = page.params;
   const path = api.at(page.hub, 'messages', id);
   let telemetry = await readTelemetry(path, page.signal);
-  const { head, rest, isSaid } = await words(page, telemetry);
+  const { head, rest, isSaid } = wordsOf({ ...telemetry, notificationId: t('notification.title') });
   page.title(head);
   const stands = el('div', { class: 'stack', 'aria-live': 'polite' });
   const actions = el('div', { class: 'actions' });
@@ -93,25 +93,6 @@ export async function show(page) {
 }
 
 /**
- * What it says, as the list of notifications does, for the heading.
- * @param {import('../app.js').Page} page
- * @param {Telemetry} telemetry
- */
-async function words(page, { enqueueTime, startTime, dueTime }) {
-  const { id } = page.params;
-  // The list has a schedule at the time at which it began.
-  const at = Date.parse(dueTime && startTime || enqueueTime);
-  const iso = (/** @type {number} */ ms) => new Date(ms).toISOString().replace(/\.\d+/, '');
-  const range = Number.isFinite(at) ? { from: iso(at - 1000), until: iso(at + 2000) } : {};
-  // Of the few of that second; without an answer the page has no worse a heading than before.
-  const { items } = await api.list(api.at(page.hub, 'messages'), 'notifications', { q: id, ...range }, null, page.signal)
-    .catch(() => ({ items: [] }));
-  const item = items.find(({ notificationId }) => notificationId === id);
-  const found = item && wordsOf(item);
-  return found && found.head !== id ? found : { head: t('notification.title'), rest: '', isSaid: false };
-}
-
-/**
  * @param {import('../app.js').Page} page
  * @param {string} tags
  */
@@ -133,7 +114,7 @@ async function readTelemetry(path, signal) {
   const targets = text('TargetPlatforms').split(',').filter(Boolean);
   return {
     state: text('State'), tags: text('Tags'), body: text('NotificationBody'), enqueueTime: text('EnqueueTime'),
-    startTime: text('StartTime'), endTime: text('EndTime'), dueTime: text('DueTime'),
+    title: text('Title'), text: text('Text'), textState: text('TextState'), startTime: text('StartTime'), endTime: text('EndTime'), dueTime: text('DueTime'),
     format: targets.length === 1 && platformOf(targets[0]) ? targets[0] : 'template',
     platforms: [...root.children].filter((node) => node.localName.endsWith('OutcomeCounts')).map((node) => ({
       platform: node.localName.replace('OutcomeCounts', '').toLowerCase(),

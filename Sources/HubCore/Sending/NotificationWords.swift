@@ -5,12 +5,19 @@ extension NotificationSummary {
   /// Maximum number of characters of a title and of a text.
   package static let wordLimit = 200
 
+  /// - Parameter body: `nil` if it is not kept, or not to be shown.
+  package mutating func read(_ body: [UInt8]?) { read(body, format: format) }
+}
+
+extension NotificationWords {
   /// Reads what the notification says from its payload. The words of a sealed message
   /// (docs/backend.md) are for its device alone, those beside them included. Of a template send
   /// only properties that are named as words are read: others may be anything.
   ///
-  /// - Parameter body: `nil` if it is not kept, or not to be shown.
-  package mutating func read(_ body: [UInt8]?) {
+  /// - Parameters:
+  ///   - body: `nil` if it is not kept, or not to be shown.
+  ///   - format: The send format.
+  package mutating func read(_ body: [UInt8]?, format: String) {
     guard let body else {
       textState = .off
       return
@@ -33,6 +40,26 @@ extension NotificationSummary {
       textState = .kept
     } else if platform?.traits.phone != nil {
       textState = .silent
+    }
+  }
+}
+
+extension NotificationSummary {
+  /// Whether it has words that a person can read.
+  package var showsText: Bool { textState == .kept }
+}
+
+extension NotificationTelemetry {
+  /// Whether it has a payload that a person can read.
+  package var showsText: Bool { body != nil && textState != .sealed }
+}
+
+extension NotificationExplanation {
+  /// Whether it has a payload that a person can read.
+  package var showsText: Bool {
+    candidates.contains { candidate in
+      guard let payload = candidate.rendering?.payload else { return false }
+      return (try? JSONValue.parse(payload.utf8))?.isSealed != true
     }
   }
 }
