@@ -21,6 +21,8 @@ package final class HubAPI: HTTPHandler {
   let signIn: OperatorSignIn?
   /// The caller whose requests need no token; set only by ``respond(to:as:)``, for one request.
   let owner: HubOwner?
+  /// The texts that operators were shown lately.
+  let textLooks: TextLooks
 
   package convenience init(
     service: HubService, configuration: HubAPIConfiguration = HubAPIConfiguration(),
@@ -28,14 +30,15 @@ package final class HubAPI: HTTPHandler {
   ) {
     self.init(
       service: service, configuration: configuration, observer: observer, signIn: signIn,
-      owner: nil)
+      owner: nil, textLooks: TextLooks())
   }
 
   private init(
     service: HubService, configuration: HubAPIConfiguration, observer: HubObserver?,
-    signIn: OperatorSignIn?, owner: HubOwner?
+    signIn: OperatorSignIn?, owner: HubOwner?, textLooks: TextLooks
   ) {
     self.owner = owner
+    self.textLooks = textLooks
     self.signIn = signIn
     self.observer = observer
     self.service = service
@@ -56,7 +59,7 @@ package final class HubAPI: HTTPHandler {
     }
     let api = HubAPI(
       service: service, configuration: configuration, observer: observer, signIn: signIn,
-      owner: owner)
+      owner: owner, textLooks: textLooks)
     return await api.answer(to: request)
   }
 

@@ -11,7 +11,7 @@ import Testing
 
 /// The API with operators: ann manages everything, bob sends in hub1 and looks elsewhere, eve
 /// looks.
-private final class OperatorWorld: Sendable {
+final class OperatorWorld: Sendable {
   static let password = "correct horse"
   let hub: TestHub
   let clock = ManualClock(now: TestHub.now)

@@ -18,17 +18,19 @@ package final class ActivityNote: Sendable {
   private let time: Date
   private let state: Mutex<State>
 
-  /// - Parameter hub: 0 for the namespace, and for a hub that is being created.
+  /// - Parameters:
+  ///   - hub: 0 for the namespace, and for a hub that is being created.
+  ///   - isLook: Whether the log contains it only after ``showed(_:)``.
   package init(
     _ action: String, of object: String? = nil, hub: Hub.ID, named hubName: String?,
-    by caller: Caller, from address: String, at time: Date
+    by caller: Caller, from address: String, at time: Date, isLook: Bool = false
   ) {
     self.hub = hub
     self.hubName = hubName
     self.caller = caller
     self.address = address
     self.time = time
-    state = Mutex(State(action: action, object: object))
+    state = Mutex(State(action: action, object: object, isSettled: isLook))
   }
 
   /// Specifies the action or its object more exactly.
@@ -41,6 +43,11 @@ package final class ActivityNote: Sendable {
 
   /// Removes the object.
   package func hideObject() { state.withLock { $0.object = nil } }
+
+  /// Notes that the caller was shown an object, `nil` for a list, and that the log should say so.
+  package func showed(_ object: String?) {
+    state.withLock { ($0.object, $0.isSettled) = (object, false) }
+  }
 
   /// Notes that it is already stored, or that nothing was done that the log should contain.
   package func settle() { state.withLock { $0.isSettled = true } }

@@ -12,12 +12,13 @@ extension HubAPI {
   ) async throws(HubFailure) -> HubCall {
     let name = parameters["hub"] ?? ""
     let access = terms.access
-    func activity(_ admission: Admission) -> ActivityNote? {
-      terms.change.map {
+    func activity(_ admission: Admission, orLook look: String? = nil) -> ActivityNote? {
+      (terms.change ?? look).map {
         ActivityNote(
           $0, of: terms.hidesObject ? nil : parameters["id"], hub: admission.hub.id,
           named: admission.hub.name,
-          by: admission.caller, from: request.remoteAddress, at: service.clock.now())
+          by: admission.caller, from: request.remoteAddress, at: service.clock.now(),
+          isLook: terms.change == nil)
       }
     }
     if let owner {
@@ -34,7 +35,7 @@ extension HubAPI {
     if let signedIn = try await operatorOf(request) {
       note.isKnown = true
       let admission = try await admit(signedIn, to: name)
-      note.activity = activity(admission)
+      note.activity = activity(admission, orLook: "readText")
       try signedIn.require(terms.role, in: name, confirmed: terms.wantsConfirmation)
       try admission.require(.manage)
       return HubCall(

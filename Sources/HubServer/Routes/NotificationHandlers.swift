@@ -16,6 +16,7 @@ struct NotificationHandlers: RouteHandlers {
     let isExtended = call.request.readsExtensions
     var telemetry = try await service.notifications.telemetry(
       hub: call.hub, id: id, isExtended: isExtended)
+    logText(telemetry.showsText, of: id, to: call)
     if !isExtended { telemetry.leaveOutExtensions() }
     telemetry.location = api.address(of: call.request, scheme: "sb")
     // An operator's cookie gives access to the list anyway, and a URL with its own token would give
@@ -113,6 +114,7 @@ struct NotificationHandlers: RouteHandlers {
     }
     let id = NotificationID(rawValue: try call.requiredID())
     let explanation = try await service.explain(id, hub: call.hub, device: device)
+    logText(explanation.showsText, of: id, to: call)
     return call.replies.json(explanation.json)
   }
 
@@ -138,6 +140,7 @@ struct NotificationHandlers: RouteHandlers {
     let page = try await service.notifications.list(
       hub: call.hub, try notifications(in: target), in: order,
       after: try target.listPosition(), limit: try target.pageSize())
+    logText(page.notifications.contains(where: \.showsText), to: call)
     var response = call.replies.json(
       NotificationList.json(page.notifications, unsearched: page.unsearched))
     if let next = page.next {

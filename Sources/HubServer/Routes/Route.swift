@@ -27,7 +27,8 @@ struct Route: Sendable {
 
   /// The handler of every operation. If two paths match, the first one applies.
   ///
-  /// Operations other than GET are changes and appear in the activity log, unless they only read.
+  /// Operations other than GET are changes and appear in the activity log, unless they only read. A
+  /// handler that shows an operator the text of messages says so with `logText`.
   static let table: HTTPRouteTable<Route> = {
     var table = HTTPRouteTable<Route>()
     func on<Handlers: RouteHandlers>(
@@ -190,7 +191,8 @@ struct HubCall {
   let id: String?
   let request: HTTPRequest
   let replies: Replies
-  /// The entry for the activity log; `nil` if there is none.
+  /// The entry for the activity log; `nil` if there is none. That of an operator's look is only
+  /// kept if the reply has the text of messages.
   var activity: ActivityNote?
   var authority = Authority.owner
 
