@@ -111,6 +111,8 @@ extension CommandLineSuite {
         }
         let last = try await belfry(["notification", "show", "--last", "--json"])
         #expect(last.output.contains(ids[17]), "\(last)")
+        let words = try await belfry(["notification", "show", "--last"])
+        #expect(words.output.contains("says          “17”"), "\(words)")
         for verb in ["show", "watch", "devices"] {
           let seen = try await belfry(["notification", verb, String(ids[3].prefix(16)), "--json"])
           #expect(seen.code != 64 && !seen.errors.contains("not found"), "\(verb): \(seen)")

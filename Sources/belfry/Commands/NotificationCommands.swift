@@ -53,15 +53,22 @@ private struct NotificationListing: ParameterGroup {
     parts.append(one.tags.map { "to \($0)" } ?? (one.kind == .direct ? "to handles" : "to all"))
     let outcomes = one.outcomes.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
     if !outcomes.isEmpty { parts.append("(" + outcomes.joined(separator: ", ") + ")") }
-    switch one.textState {
-    case .off?: parts.append("Text not kept")
-    case .sealed?: parts.append("Sealed message")
-    case .silent?: parts.append("Silent push")
-    default:
-      let words = [one.title, one.text].compactMap(\.self).joined(separator: ": ")
-      if !words.isEmpty { parts.append("“\(words.harmless.cut(to: 80))”") }
-    }
+    if let said = one.said { parts.append(said) }
     return parts.joined(separator: "  ")
+  }
+}
+
+extension NotificationWords {
+  /// The words for a person, or why there are none; `nil` if that is not known.
+  fileprivate var said: String? {
+    switch textState {
+    case .off?: return "Text not kept"
+    case .sealed?: return "Sealed message"
+    case .silent?: return "Silent push"
+    default:
+      let words = [title, text].compactMap(\.self).joined(separator: ": ")
+      return words.isEmpty ? nil : "“\(words.harmless.cut(to: 80))”"
+    }
   }
 }
 
@@ -355,6 +362,9 @@ struct ShownTelemetry {
     let tags: String?
     let targetPlatforms: [String]
     let outcomes: [String: [String: Int]]
+    let title: String?
+    let text: String?
+    let textState: String?
   }
 
   /// The number of targets with an outcome.
@@ -370,7 +380,8 @@ struct ShownTelemetry {
         dueTime: Self.text(telemetry.dueTime), tags: telemetry.tags,
         targetPlatforms: telemetry.targetPlatforms,
         outcomes: Dictionary(
-          uniqueKeysWithValues: telemetry.outcomes.map { ($0.key.rawValue, $0.value) })),
+          uniqueKeysWithValues: telemetry.outcomes.map { ($0.key.rawValue, $0.value) }),
+        title: telemetry.title, text: telemetry.text, textState: telemetry.textState?.rawValue),
       lines, failure: failure)
   }
 
@@ -385,6 +396,7 @@ struct ShownTelemetry {
 
   private var lines: [String] {
     var lines = ["state         \(telemetry.state)"]
+    if let said = telemetry.said { lines.append("says          \(said)") }
     if let enqueued = telemetry.enqueueTime {
       var line = "accepted      \(enqueued.formatted(.iso8601))"
       // Measured from the start, since the time of acceptance is in whole seconds.
