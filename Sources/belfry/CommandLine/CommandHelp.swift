@@ -51,24 +51,21 @@ struct CommandHelp: Sendable {
   /// Wraps paragraphs at 100 characters; lines that begin with blanks are kept.
   static func wrapped(_ text: String) -> [String] {
     var lines: [String] = []
-    var isOpen = false
-    for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
-      guard !line.isEmpty, !line.hasPrefix(" ") else {
-        lines.append(String(line))
-        isOpen = false
+    var paragraph = ""
+    // The blank line at the end closes the last paragraph.
+    for line in (text + "\n").split(separator: "\n", omittingEmptySubsequences: false) {
+      if !line.isEmpty, !line.hasPrefix(" ") {
+        paragraph += line + " "
         continue
       }
-      for word in line.split(separator: " ") {
-        if isOpen, let last = lines.last, last.count + 1 + word.count <= 100 {
-          lines[lines.count - 1] += " " + word
-        } else {
-          lines.append(String(word))
-        }
-        isOpen = true
-      }
+      if !paragraph.isEmpty { lines += paragraph.wrapped(at: lineWidth) }
+      paragraph = ""
+      lines.append(String(line))
     }
-    return lines
+    return lines.dropLast()
   }
+
+  private static let lineWidth = 100
 
   /// Two columns.
   ///
@@ -76,27 +73,14 @@ struct CommandHelp: Sendable {
   ///   - width: The width of the left column; `nil` for the width it needs, up to 30.
   ///   - lineWidth: The width at which the right column is wrapped.
   static func columns(
-    _ rows: [(String, String)], width: Int? = nil, lineWidth: Int = 100
+    _ rows: [(String, String)], width: Int? = nil, lineWidth: Int = lineWidth
   ) -> [String] {
     let width = width ?? min(30, rows.map(\.0.count).max() ?? 0)
+    let margin = String(repeating: " ", count: width + 4)
     return rows.flatMap { left, right in
-      var lines: [String] = []
-      var line = "  " + left.padded(to: width) + "  "
-      if left.count > width {
-        lines.append("  " + left)
-        line = String(repeating: " ", count: width + 4)
-      }
-      var isEmpty = true
-      for word in right.split(separator: " ") {
-        if !isEmpty && line.count + 1 + word.count > lineWidth {
-          lines.append(line)
-          line = String(repeating: " ", count: width + 4)
-          isEmpty = true
-        }
-        line += (isEmpty ? "" : " ") + word
-        isEmpty = false
-      }
-      return lines + [line]
+      left.count > width
+        ? ["  " + left] + right.wrapped(at: lineWidth, first: margin, rest: margin)
+        : right.wrapped(at: lineWidth, first: "  \(left.padded(to: width))  ", rest: margin)
     }
   }
 }
@@ -109,6 +93,35 @@ extension Int {
 }
 
 extension String {
+  /// The lines of the text, broken at blanks, or at the width in a longer word.
+  ///
+  /// - Parameters:
+  ///   - first: The beginning of the first line.
+  ///   - rest: The beginning of the others.
+  func wrapped(at width: Int, first: String = "", rest: String = "") -> [String] {
+    var lines: [String] = []
+    var line = first
+    var isEmpty = true
+    for word in split(whereSeparator: { $0 == " " || $0.isNewline }) {
+      var word = word
+      if !isEmpty, line.count + 1 + word.count > width {
+        lines.append(line)
+        line = rest
+        isEmpty = true
+      }
+      if !isEmpty { line += " " }
+      while line.count + word.count > width {
+        let room = max(1, width - line.count)
+        lines.append(line + word.prefix(room))
+        word = word.dropFirst(room)
+        line = rest
+      }
+      line += word
+      isEmpty = false
+    }
+    return lines + [line]
+  }
+
   /// The text padded with blanks to a width.
   func padded(to width: Int) -> String {
     self + String(repeating: " ", count: max(0, width - count))

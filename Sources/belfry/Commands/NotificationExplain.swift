@@ -115,28 +115,7 @@ struct ExplanationText {
     return own + term.parts.flatMap { tree($0, depth: depth + 1) }
   }
 
-  /// Wraps a text at blanks, or at the width if there are none.
   static func wrap(_ text: String, first: String, rest: String) -> [String] {
-    var lines: [String] = []
-    var line = first
-    var isEmpty = true
-    for word in text.split(whereSeparator: { $0 == " " || $0.isNewline }) {
-      var word = word
-      if !isEmpty, line.count + 1 + word.count > width {
-        lines.append(line)
-        line = rest
-        isEmpty = true
-      }
-      if !isEmpty { line += " " }
-      while line.count + word.count > width {
-        let room = max(1, width - line.count)
-        lines.append(line + word.prefix(room))
-        word = word.dropFirst(room)
-        line = rest
-      }
-      line += word
-      isEmpty = false
-    }
-    return isEmpty ? lines : lines + [line]
+    text.wrapped(at: width, first: first, rest: rest)
   }
 }
