@@ -161,15 +161,10 @@ struct ClientOptions: ParameterGroup {
     of directory: DataDirectory, in context: CommandContext
   ) async throws -> HubAccess {
     _ = try DataDirectory.existing(at: directory.path)
-    guard let endpoint = directory.servedEndpoint else {
-      let other = RunningUp.last(context.environment).map {
+    let endpoint = try directory.requiredEndpoint(
+      RunningUp.last(context.environment).map {
         ". The running `belfry up` is --data \($0.data)"
-      }
-      throw CommandFailure(
-        "no server runs on \(directory.path) at the moment; start `belfry serve --data "
-          + "\(directory.path)` or `belfry up --data \(directory.path)`" + (other ?? ""),
-        exitCode: .unreachable)
-    }
+      } ?? "")
     return try await location.open(directory, in: context) { runtime in
       let hub = try await location.hubName(runtime, in: context)
       let policy = try await runtime.service.policies.get(

@@ -44,13 +44,7 @@ extension HubTarget {
   func address() throws -> String {
     switch location {
     case .connection(let connection): return connection.endpoint.url
-    case .directory(let directory):
-      guard let url = directory.servedEndpoint?.url else {
-        throw CommandFailure(
-          "no server runs on \(directory.path) at the moment; start `belfry serve --data "
-            + "\(directory.path)`", exitCode: .unreachable)
-      }
-      return url
+    case .directory(let directory): return try directory.requiredEndpoint().url
     }
   }
 }

@@ -91,12 +91,7 @@ struct TopCommand: Subcommand {
       _ = try DataDirectory.existing(at: directory.path)
       // Looked up each time: a restarted server may have another port, and the port of a stopped
       // one may belong to another program, which must not receive a token.
-      @Sendable func endpoint() throws -> ServiceEndpoint {
-        if let endpoint = directory.servedEndpoint { return endpoint }
-        throw CommandFailure(
-          "no server runs on \(directory.path) at the moment; start `belfry serve --data "
-            + "\(directory.path)`", exitCode: .unreachable)
-      }
+      let endpoint: @Sendable () throws -> ServiceEndpoint = { try directory.requiredEndpoint() }
       let first = try endpoint()
       let policy = try await client.location.open(directory, in: context) { runtime in
         try await runtime.service.policies.root()

@@ -294,4 +294,13 @@ struct DataDirectory: Sendable {
   var servedEndpoint: ServiceEndpoint? {
     isServed ? address.flatMap { ServiceEndpoint(parsing: $0) } : nil
   }
+
+  /// ``servedEndpoint``, for what does nothing without it.
+  /// - Parameter hint: More to say if no server runs.
+  func requiredEndpoint(_ hint: @autoclosure () -> String = "") throws -> ServiceEndpoint {
+    if let servedEndpoint { return servedEndpoint }
+    throw CommandFailure(
+      "no server runs on \(path) at the moment; start `belfry serve --data \(path)` or "
+        + "`belfry up --data \(path)`" + hint(), exitCode: .unreachable)
+  }
 }
