@@ -7,7 +7,7 @@ import { deviceTag, mine, userTag, whoseTag } from './devices.js';
 import { replaced, sentLately, unknownTag } from './lately.js';
 import { platformWord } from './platforms.js';
 import { number, t } from './text.js';
-import { bare, button, calmly, el, failure, fill, input, labelled, svg } from './view.js';
+import { bare, button, calmly, el, failure, fill, input, labelled, ratio } from './view.js';
 
 /** @typedef {'everyone' | 'tags' | 'person' | 'device' | 'mine'} Target */
 /** @typedef {{target: Target, tags: string, person: string, device: string, handle: string}} Whom `handle`: in place of `device` */
@@ -199,14 +199,9 @@ export function reached(counts, isTemplate, chosen) {
  * @param {...(Node | string | null | false)} more
  */
 export function reachView({ rows, total }, isAbout, ...more) {
-  let from = 0;
   return el('div', { class: 'reach' },
     el('p', { class: 'figure' }, t(isAbout ? 'compose.about' : 'compose.exactly', { n: total }), ' ', el('small', null, t('compose.getIt', { n: total }))),
-    total > 0 && svg('svg', { class: 'ratio', 'aria-hidden': 'true' }, rows.map(([, n], index) => {
-      const x = from;
-      from += n / total * 100;
-      return svg('rect', { class: `s-${index}`, x: `${x}%`, width: `${n / total * 100}%`, height: '100%' });
-    })),
+    total > 0 && ratio(rows.map(([, n], index) => [`s-${index}`, n / total * 100])),
     rows.length > 0 && el('ul', null, rows.map(([platform, n], index) =>
       el('li', { class: `s-${index}` }, el('span', { class: 'swatch' }), platformWord(platform), ' ', el('b', null, number(n))))),
     ...more);

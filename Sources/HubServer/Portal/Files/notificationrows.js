@@ -5,7 +5,7 @@ import { whoseTag } from './devices.js';
 import { dress } from './dress.js';
 import { isOver, kindOf, stateBadge, total } from './outcomes.js';
 import { ago, day, has, hour, t, time } from './text.js';
-import { badge, el, fill, moment, svg } from './view.js';
+import { badge, el, fill, moment, ratio } from './view.js';
 
 /**
  * @typedef {object} Summary
@@ -79,8 +79,7 @@ function outcomeOf({ state, dueTime, outcomes }) {
   const bad = ill === 0 ? 0 : Math.max(2, ill / all * 100);
   const good = Math.min(well / all * 100, 100 - bad);
   return [
-    svg('svg', { class: 'ratio', 'aria-hidden': 'true' }, svg('rect', { class: 's-good', x: '0%', width: `${good}%`, height: '100%' }),
-      svg('rect', { class: 's-bad', x: `${good}%`, width: `${bad}%`, height: '100%' })),
+    ratio([['s-good', good], ['s-bad', bad]]),
     el('span', null, isRunning && [el('span', { class: 'going' }, t('list.running')), ' · '],
       t('list.of', { n: well, all }), ill > 0 && [' · ', el('span', { class: 'fault' }, t('notification.failed', { n: ill }))],
       state === 'Canceled' || state === 'Abandoned' ? [' · ', stateBadge(state)] : ''),

@@ -55,6 +55,19 @@ export function svg(name, attributes, ...children) {
 }
 
 /**
+ * Parts of a whole, as a bar.
+ * @param {[string, number][]} parts the class and the percentage of each
+ */
+export function ratio(parts) {
+  let from = 0;
+  return svg('svg', { class: 'ratio', 'aria-hidden': 'true' }, parts.map(([name, share]) => {
+    const x = from;
+    from += share;
+    return svg('rect', { class: name, x: `${x}%`, width: `${share}%`, height: '100%' });
+  }));
+}
+
+/**
  * @param {Element} node
  * @param {Attributes | null | undefined} attributes
  */

@@ -11,7 +11,7 @@ import { notificationRows } from '../notificationrows.js';
 import { advice, failures, kindOf, total } from '../outcomes.js';
 import { platformName, platforms, platformWord } from '../platforms.js';
 import { hour, number, percent, shortTime, t } from '../text.js';
-import { announce, badge, bare, button, checkbox, confirm, dialog, el, failure, field, fill, form, heading, input, later, link, moment, notice, section, skeleton, submitButton, svg, table } from '../view.js';
+import { announce, badge, bare, button, checkbox, confirm, dialog, el, failure, field, fill, form, heading, input, later, link, moment, notice, ratio, section, skeleton, submitButton, svg, table } from '../view.js';
 
 /**
  * Length of a time range in seconds.
@@ -270,7 +270,7 @@ function devices(page, audience) {
   return [
     el('ul', { class: 'share' }, rows.map(([platform, count], index) => el('li', null,
       link(page.to('devices') + '?platform=' + encodeURIComponent(platform), platformWord(platform)),
-      svg('svg', { class: 'ratio', 'aria-hidden': 'true' }, svg('rect', { class: `s-${index % 9}`, width: `${count / rows[0][1] * 100}%`, height: '100%' })),
+      ratio([[`s-${index % 9}`, count / rows[0][1] * 100]]),
       el('span', { class: 'number' }, figure(count)), el('span', { class: 'number soft' }, number(count / all, { style: 'percent', maximumFractionDigits: 0 }))))),
     el('p', { class: 'hint' }, t('overview.devicesHint', { native: number(native), templates: number(audience.total - native) }), audience.estimate ? ' ' + t('overview.estimate') : ''),
   ];
