@@ -723,3 +723,61 @@ def test_what_is_copied_sends_the_payload_as_it_is(tab, body):
     else:
         text = re.sub(r"\\u\{([0-9a-f]+)\}", lambda match: chr(int(match[1], 16)), inner[1:-1])
         assert text.replace("\\n", "\n").replace('\\"', '"').replace("\\\\", "\\") == body
+
+
+# --- The texts of messages -----------------------------------------------------------------------
+
+
+def push(page, text, hub="shop"):
+    """A push to a tag that no device has, made by the page's own session; its id."""
+    return page.run(
+        f"""fetch('/{hub}/messages?api-version=2020-06', {{ method: 'POST',
+          headers: {{ 'Content-Type': 'application/json', 'ServiceBusNotification-Format': 'apple', 'ServiceBusNotification-Tags': 'early-birds' }},
+          body: JSON.stringify({{ aps: {{ alert: {{ title: {json.dumps(text)} }} }} }}) }})
+            .then((reply) => reply.headers.get('Location').split('?')[0].split('/').at(-1))"""
+    )
+
+
+def test_who_reads_a_message_stands_in_the_activity_log_once(tab):
+    page = tab()
+    sign_in(page, "ann")
+    at_home(page, "ann")
+    id = push(page, "Doors open at nine")
+    for _ in range(2):
+        page.visit(f"hub/shop/notifications/{id}")
+        page.await_value("document.querySelector('h1').innerText.includes('Doors open at nine')")
+    page.visit("hub/shop/activity?action=readText")
+    page.await_value("document.querySelector('tbody tr') !== null")
+    rows = page.run("[...document.querySelectorAll('tbody tr')].map((row) => row.innerText)")
+    assert len([row for row in rows if "user/ann" in row and id[:8] in row]) == 1, rows
+    page.check()
+
+
+def test_of_a_text_that_is_not_kept_a_new_message_is_written_to_the_same_people(tab):
+    with tempfile.TemporaryDirectory(prefix="belfry-operators-") as data:
+        running = Belfry("serve", "--data", data, "--port", "0", "--keep-message-text", "off")
+        try:
+            belfry("hub", "create", "shop", data=data)
+            belfry("operator", "add", "ann", "--roles", "*=manager", "--password-file", "-", data=data, stdin=PASSWORD)
+            page = PortalPage.of(tab().browser, running.addresses["url"] + "/$portal/")
+            sign_in(page, "ann")
+            at_home(page, "ann")
+            id = push(page, "Doors open at nine")
+            page.visit(f"hub/shop/notifications/{id}")
+            assert page.run("document.querySelector('h1').innerText").startswith("Text not kept")
+            page.reads("The payload is no longer stored.")
+            page.press("Use again")
+            page.await_value("location.pathname.endsWith('/compose') && document.querySelector('.dock .main') !== null")
+            page.settle()
+            assert "Doors open" not in page.shown()
+            page.reads("No device has the tag early-birds.")
+            assert page.run("[...document.querySelectorAll('.fields textarea, .fields input')].every((box) => box.value === '')")
+            # It cannot be sent as it is.
+            page.press("Dry run")
+            page.reads("Write a title or a text.")
+            page.check()
+            page.visit("hub/shop/activity?action=readText")
+            page.reads("Nothing has been changed or sent")
+            page.check()
+        finally:
+            running.stop()
