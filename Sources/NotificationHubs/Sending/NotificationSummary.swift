@@ -1,7 +1,7 @@
 public import Foundation
 import Wire
 
-/// What has the words of a notification.
+/// A type with the words of a notification.
 package protocol NotificationWords {
   var title: String? { get set }
   var text: String? { get set }
