@@ -62,6 +62,17 @@ extension HubFailure {
 }
 
 extension HubFailure {
+  /// The error for the client when work on the store has thrown one.
+  init(answering error: any Error) {
+    self =
+      switch error {
+      case let failure as HubFailure: failure
+      case let error as StoreError: HubFailure(error)
+      case is CancellationError: HubFailure(status: 503, message: "The request was cancelled")
+      default: HubFailure(status: 500, message: "An internal error occurred")
+      }
+  }
+
   /// Time before a retry, in seconds: a lock is short, a full disk lasts until somebody has made
   /// room, a damaged file until it is replaced.
   private static func retryAfter(_ error: StoreError) -> Int {
@@ -77,15 +88,5 @@ extension HubFailure {
 func answering<Value>(
   _ work: () async throws -> Value
 ) async throws(HubFailure) -> Value {
-  do {
-    return try await work()
-  } catch let failure as HubFailure {
-    throw failure
-  } catch let error as StoreError {
-    throw HubFailure(error)
-  } catch is CancellationError {
-    throw HubFailure(status: 503, message: "The request was cancelled")
-  } catch {
-    throw HubFailure(status: 500, message: "An internal error occurred")
-  }
+  do { return try await work() } catch { throw HubFailure(answering: error) }
 }

@@ -28,9 +28,10 @@ package struct HubInstallations: HubSubject {
       try limits.checkRetired(installation.platform)
       return (installation, installation.registrationDrafts)
     }
-    try await answering {
-      try await store.putInstallation(installation, registrations: drafts, hub: hub.id, at: now)
-    }
+    do {
+      try await store.putInstallation(
+        consume installation, registrations: consume drafts, hub: hub.id, at: now)
+    } catch { throw HubFailure(answering: error) }
   }
 
   /// - Throws: 404.

@@ -84,9 +84,11 @@ package struct InstallationPage: Sendable {
 /// Installations, each with the registrations that are derived from it.
 package protocol InstallationStore: Sendable {
   func installation(_ id: String, hub: Hub.ID) async throws -> Installation?
-  /// Creates or replaces the installation and its derived registrations.
+  /// Creates or replaces the installation and its derived registrations. Consumes both, so that they
+  /// are freed where they were made, and not after the write on another thread.
   func putInstallation(
-    _ installation: Installation, registrations: [RegistrationDraft], hub: Hub.ID, at: Date
+    _ installation: consuming Installation, registrations: consuming [RegistrationDraft],
+    hub: Hub.ID, at: Date
   ) async throws
   /// Reads, changes and writes an installation in one transaction; nothing is written when
   /// `change` throws. The etags of its registrations rise.

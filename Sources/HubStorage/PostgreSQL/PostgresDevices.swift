@@ -47,7 +47,10 @@ struct RegistrationContent: Sendable {
   let expiresAt: Int64?
 
   init(_ draft: RegistrationDraft, hub: Hub.ID) {
-    let prepared = PreparedRegistration(draft, hub: hub)
+    self.init(PreparedRegistration(draft, hub: hub))
+  }
+
+  init(_ prepared: PreparedRegistration) {
     key = prepared.key
     platform = prepared.platform
     template = prepared.template?.stored

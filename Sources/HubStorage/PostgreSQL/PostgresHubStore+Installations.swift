@@ -18,10 +18,12 @@ extension PostgresHubStore {
   }
 
   package func putInstallation(
-    _ installation: Installation, registrations: [RegistrationDraft], hub: Hub.ID, at: Date
+    _ installation: consuming Installation, registrations: consuming [RegistrationDraft],
+    hub: Hub.ID, at: Date
   ) async throws {
     let content = InstallationContent(
-      installation, registrations: registrations, hub: hub, at: at, slots: engine.shared.slots)
+      consume installation, registrations: consume registrations, hub: hub, at: at,
+      slots: engine.shared.slots)
     try await intercepted(#function) { [engine] in
       do {
         try await engine.batches.wait(content.label) { end in

@@ -45,15 +45,15 @@ struct InstallationContent: Sendable {
     let prepared = PreparedInstallation(
       installation, registrations: registrations, hub: hub, at: at)
     self.hub = hub
-    id = installation.installationID
+    id = prepared.id
     idHash = prepared.idHash
     slot = slots.slot(of: id)
     userHash = prepared.userHash
     fingerprint = prepared.fingerprint
     storedFingerprint = prepared.storedFingerprint
     document = InstallationDocument.encode(installation)
-    expiresAt = installation.expirationTime?.milliseconds
-    self.registrations = registrations.map { RegistrationContent($0, hub: hub) }
+    expiresAt = prepared.expiresAt
+    self.registrations = prepared.registrations.map(RegistrationContent.init)
     self.at = prepared.at
     label = prepared.registrations.label
   }

@@ -10,10 +10,11 @@ extension SQLiteHubStore {
   }
 
   package func putInstallation(
-    _ installation: Installation, registrations: [RegistrationDraft], hub: Hub.ID, at: Date
+    _ installation: consuming Installation, registrations: consuming [RegistrationDraft],
+    hub: Hub.ID, at: Date
   ) async throws {
     let prepared = PreparedInstallation(
-      installation, registrations: registrations, hub: hub, at: at)
+      consume installation, registrations: consume registrations, hub: hub, at: at)
     try await write(as: prepared.registrations.label) { try InstallationWriter($0).put(prepared) }
   }
 
@@ -89,17 +90,22 @@ extension SQLConnection {
 
 /// An installation with everything that can be computed before the writing thread takes it.
 struct PreparedInstallation: Sendable {
-  let installation: Installation
+  let id: String
   let hub: Hub.ID
   let idHash: Int64
   let userHash: Int64?
   let document: InstallationDocument.Prepared
+  /// The stored value of ``fingerprint``: 0, which no write has, where the document names templates
+  /// that no registration has, as after a dead handle.
+  let storedFingerprint: Int64
   let registrations: [PreparedRegistration]
+  /// Milliseconds since 1970.
+  let expiresAt: Int64?
   /// Milliseconds since 1970.
   let at: Int64
 
   init(_ installation: Installation, registrations: [RegistrationDraft], hub: Hub.ID, at: Date) {
-    self.installation = installation
+    id = installation.installationID
     self.hub = hub
     idHash = Self.hash(installation.installationID.foldingCapitals)
     userHash = installation.userID.map { Self.hash($0.foldingCapitals) }
@@ -110,19 +116,16 @@ struct PreparedInstallation: Sendable {
       prepared.append(PreparedRegistration(draft, hub: hub, after: prepared.last))
     }
     self.registrations = prepared
+    let named = installation.secondaryTiles.values.reduce(installation.templates.count) {
+      $0 + $1.templates.count
+    }
+    storedFingerprint =
+      named == prepared.count { $0.template != nil } ? document.fingerprint : 0
+    expiresAt = installation.expirationTime?.milliseconds
     self.at = at.milliseconds
   }
 
   var fingerprint: Int64 { document.fingerprint }
-
-  /// The stored value of ``fingerprint``: 0, which no write has, where the document names templates
-  /// that no registration has, as after a dead handle.
-  var storedFingerprint: Int64 {
-    let named = installation.secondaryTiles.values.reduce(installation.templates.count) {
-      $0 + $1.templates.count
-    }
-    return named == registrations.count { $0.template != nil } ? fingerprint : 0
-  }
 
   /// The value of `id_hash` or `user_hash` for an id in lower case.
   static func hash(_ folded: String) -> Int64 {
@@ -150,7 +153,7 @@ struct InstallationWriter: WritingSubject {
   func put(_ prepared: PreparedInstallation) throws {
     try session.requireHub(prepared.hub)
     let row = try session.deviceKeys().installationRow(
-      prepared.installation.installationID, idHash: prepared.idHash, hub: prepared.hub)
+      prepared.id, idHash: prepared.idHash, hub: prepared.hub)
     if let row, row.fingerprint == prepared.fingerprint {
       try confirm(row.number, at: prepared.at)
     } else {
@@ -245,11 +248,11 @@ struct InstallationWriter: WritingSubject {
     try row.bind(number, at: 1)
     try row.bind(prepared.hub, at: 2)
     try row.bind(prepared.idHash, at: 3)
-    try row.bind(prepared.installation.installationID, at: 4)
+    try row.bind(prepared.id, at: 4)
     try row.bind(prepared.userHash, at: 5)
     try row.bind(prepared.storedFingerprint, at: 6)
     try row.bind(document, at: 7)
-    try row.bind(prepared.installation.expirationTime?.milliseconds, at: 8)
+    try row.bind(prepared.expiresAt, at: 8)
     try row.run()
     try DeviceKeyWriter(session).addKey(
       .installation(idHash: prepared.idHash, hub: prepared.hub), of: number)
@@ -278,7 +281,7 @@ struct InstallationWriter: WritingSubject {
     try row.bind(prepared.storedFingerprint, at: 2)
     try row.bind(document, at: 3)
     try row.bind(old.number, at: 4)
-    try row.bind(prepared.installation.expirationTime?.milliseconds, at: 5)
+    try row.bind(prepared.expiresAt, at: 5)
     try row.run()
   }
 }
