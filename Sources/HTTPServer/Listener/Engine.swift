@@ -219,6 +219,8 @@ final class Engine: Sendable {
 
   /// Handles one request, then starts the next.
   private func serve(_ work: PendingRequest) async {
+    var handler = handler
+    while let next = handler.next(for: work.request) { handler = next }
     work.owner.answer(await handler.respond(to: work.request))
     if let next = queue.withLock({ $0.next() }) {
       next.owner.runs(in: Task { await serve(next) })

@@ -4,13 +4,21 @@ import Wire
 
 /// One HTTP/2 request with its reply: a stream of a connection.
 ///
-/// Created when the request's head has arrived, and released when the stream is closed. `head`
+/// Created when the request's head has arrived, and released when the stream is closed. `intake`
 /// belongs to the connection's loop until the request is submitted.
-final class StreamExchange: RequestOwner, @unchecked Sendable {  // `head`: the loop; rest: Mutex
+final class StreamExchange: RequestOwner, @unchecked Sendable {  // `intake`: the loop; rest: Mutex
   /// The time in nanoseconds that a reset stream, or a connection sent GOAWAY, may take to close.
   static let grace: UInt64 = 1_000_000_000
   /// The error code CANCEL of RST_STREAM.
   private static let cancel: UInt32 = 8
+
+  /// The parts received so far.
+  private struct Intake {
+    var method = HTTPMethod.get
+    var target = HTTPTarget(bytes: [])
+    var headers = HTTPHeaders()
+    var body: [UInt8] = []
+  }
 
   private struct State {
     var isAnswered = false
@@ -25,7 +33,7 @@ final class StreamExchange: RequestOwner, @unchecked Sendable {  // `head`: the 
   let number: Int32
   private let connection: Connection
   private let link: HTTP2ServerConnection
-  private var head: HTTPRequest
+  private var intake = Intake()
   private(set) var expectsContinue = false
   private let isHead = Atomic<Bool>(false)
   /// The clock time in nanoseconds at which the stream is reset; `.max` while nothing is expected
@@ -41,9 +49,6 @@ final class StreamExchange: RequestOwner, @unchecked Sendable {  // `head`: the 
     self.connection = connection
     self.link = link
     self.deadline = Atomic(deadline)
-    head = HTTPRequest(
-      method: .get, target: HTTPTarget(bytes: []), remoteAddress: connection.address,
-      isSecure: true, connection: connection.number)
   }
 
   // MARK: the request
@@ -56,8 +61,8 @@ final class StreamExchange: RequestOwner, @unchecked Sendable {  // `head`: the 
     let method = HTTPMethod(rawValue: request.method)
     let path = Array(pseudo.firstBytes(":path") ?? [])
     isHead.store(method == .head, ordering: .relaxed)
-    head.method = method
-    head.target = HTTPTarget(bytes: path)
+    intake.method = method
+    intake.target = HTTPTarget(bytes: path)
     let isWhole = readFields(request)
     if request.excess == .header { return .headerFieldsTooLarge }
     let isTarget = path.first == ASCII.slash || (path == Array("*".utf8) && method == .options)
@@ -65,16 +70,16 @@ final class StreamExchange: RequestOwner, @unchecked Sendable {  // `head`: the 
       return .badRequest
     }
     let limits = connection.engine.configuration
-    if head.headers.storage.count + path.count > limits.maxHeaderBytes {
+    if intake.headers.storage.count + path.count > limits.maxHeaderBytes {
       return .headerFieldsTooLarge
     }
-    if let announced = head.headers.bytes("Content-Length") {
+    if let announced = intake.headers.bytes("Content-Length") {
       // nghttp2 has parsed it as a number; one that `Int` cannot hold is too large.
       let length = Int(String(decoding: announced, as: UTF8.self)) ?? Int.max
       if length > limits.maxBodyBytes { return .contentTooLarge }
     }
     expectsContinue =
-      head.headers.bytes("Expect").map { $0.isEqualIgnoringCase("100-continue".utf8) } ?? false
+      intake.headers.bytes("Expect").map { $0.isEqualIgnoringCase("100-continue".utf8) } ?? false
     return nil
   }
 
@@ -102,21 +107,23 @@ final class StreamExchange: RequestOwner, @unchecked Sendable {  // `head`: the 
     if !cookies.isEmpty {
       headers.add(name: "cookie", value: Array(cookies.joined(separator: Array("; ".utf8)))[...])
     }
-    head.headers = headers
+    intake.headers = headers
     guard let authority else { return host.map { !$0.isEmpty } ?? false }
     return !authority.isEmpty && (host == nil || host.map { $0.elementsEqual(authority) } == true)
   }
 
   /// Called when the request is complete.
   func isComplete(body: [UInt8]) {
-    head.body = body
+    intake.body = body
     deadline.store(.max, ordering: .relaxed)
     state.withLock { $0.isServed = true }
   }
 
   func takeRequest() -> HTTPRequest {
-    defer { head.body = [] }
-    return head
+    defer { intake.body = [] }
+    return HTTPRequest(
+      method: intake.method, target: intake.target, headers: intake.headers, body: intake.body,
+      remoteAddress: connection.address, isSecure: true, connection: connection.number)
   }
 
   // MARK: the reply

@@ -66,6 +66,16 @@ package struct HTTPHeaders: Sendable {
     fields.append(Field(name: start, value: valueStart, end: storage.count - 1))
   }
 
+  /// Appends a field with a UUID.
+  package mutating func add(_ name: String, uuid: (high: UInt64, low: UInt64)) {
+    let start = storage.count
+    append(name.utf8)
+    let valueStart = storage.count
+    UUIDText.append(high: uuid.high, low: uuid.low, to: &storage)
+    storage.append(0)
+    fields.append(Field(name: start, value: valueStart, end: storage.count - 1))
+  }
+
   private mutating func append(_ text: String.UTF8View) {
     let start = storage.count
     storage.append(contentsOf: text)

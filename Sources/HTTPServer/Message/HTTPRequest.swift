@@ -1,17 +1,17 @@
-/// A complete request.
-package struct HTTPRequest: Sendable {
-  package var method: HTTPMethod
-  package var target: HTTPTarget
-  package var headers: HTTPHeaders
+/// A complete request. A class, since every function on the way to its handler holds it.
+package final class HTTPRequest: Sendable {
+  package let method: HTTPMethod
+  package let target: HTTPTarget
+  package let headers: HTTPHeaders
   /// The body without chunk framing, at most `HTTPConfiguration.maxBodyBytes`; empty if there is
   /// none.
-  package var body: [UInt8]
+  package let body: [UInt8]
   /// The peer's numeric address without port: `127.0.0.1`, `::1`; empty if unknown.
-  package var remoteAddress: String
+  package let remoteAddress: String
   /// Whether it was received over TLS.
-  package var isSecure: Bool
+  package let isSecure: Bool
   /// The connection's number, counted by the listener from 1; 0 for a request created in code.
-  package var connection: UInt64
+  package let connection: UInt64
 
   /// Creates a request in code, to test handlers without a socket.
   package init(
@@ -25,6 +25,14 @@ package struct HTTPRequest: Sendable {
     self.remoteAddress = remoteAddress
     self.isSecure = isSecure
     self.connection = connection
+  }
+
+  /// The same request from another address, or received otherwise.
+  package func with(remoteAddress: String? = nil, isSecure: Bool? = nil) -> HTTPRequest {
+    HTTPRequest(
+      method: method, target: target, headers: headers, body: body,
+      remoteAddress: remoteAddress ?? self.remoteAddress, isSecure: isSecure ?? self.isSecure,
+      connection: connection)
   }
 }
 

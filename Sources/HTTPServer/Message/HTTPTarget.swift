@@ -50,8 +50,14 @@ package struct HTTPTarget: Sendable, CustomStringConvertible, ExpressibleByStrin
     if path.first == ASCII.slash { path = path.dropFirst() }
     if path.last == ASCII.slash { path = path.dropLast() }
     guard !path.isEmpty else { return [] }
-    return path.split(separator: ASCII.slash, omittingEmptySubsequences: false)
-      .map(HTTPPathSegment.init)
+    var segments: [HTTPPathSegment] = []
+    segments.reserveCapacity(fewSegments)
+    while let end = path.firstIndex(of: ASCII.slash) {
+      segments.append(HTTPPathSegment(raw: path[..<end]))
+      path = path[(end + 1)...]
+    }
+    segments.append(HTTPPathSegment(raw: path))
+    return segments
   }
 
   /// Whether a segment is `.` or `..`, literally or decoded once or twice, also where `\` or an
@@ -87,8 +93,14 @@ package struct HTTPTarget: Sendable, CustomStringConvertible, ExpressibleByStrin
 
   /// The first query item with this (decoded) name, regardless of letter case.
   package func queryItem(_ name: String) -> HTTPQueryItem? {
-    guard rawQuery != nil else { return nil }
-    return queryItems.first { $0.isNamed(name) }
+    guard var rest = rawQuery else { return nil }
+    while !rest.isEmpty {
+      let end = rest.firstIndex(of: ASCII.ampersand) ?? rest.endIndex
+      let item = HTTPQueryItem(raw: rest[..<end])
+      if end > rest.startIndex, item.isNamed(name) { return item }
+      rest = rest[min(end + 1, rest.endIndex)...]
+    }
+    return nil
   }
 
   private static func pathStart(_ bytes: [UInt8]) -> Int {

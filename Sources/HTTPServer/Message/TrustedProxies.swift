@@ -124,6 +124,10 @@ package struct ProxiedHandler: HTTPHandler {
     self.next = next
   }
 
+  package func next(for request: HTTPRequest) -> (any HTTPHandler)? {
+    proxies.client(of: request) == request.remoteAddress ? next : nil
+  }
+
   package func respond(to request: HTTPRequest) async -> HTTPResponse {
     await next.respond(to: resolved(request))
   }
@@ -137,9 +141,7 @@ package struct ProxiedHandler: HTTPHandler {
   }
 
   private func resolved(_ request: HTTPRequest) -> HTTPRequest {
-    var request = request
-    request.remoteAddress = proxies.client(of: request)
-    return request
+    request.with(remoteAddress: proxies.client(of: request))
   }
 }
 

@@ -63,24 +63,20 @@ package struct HTTPRouteTable<Value: Sendable>: Sendable {
     case notFound
   }
 
-  private struct Route: Sendable {
-    let method: HTTPMethod
-    let pattern: HTTPPathPattern
-    let value: Value
-  }
-
-  private var routes: [Route] = []
+  private var patternList = HTTPPatternList()
+  private var values: [Value] = []
 
   package init() {}
 
   /// The registered routes, in the order in which they are tried.
   package var patterns: [(method: HTTPMethod, pattern: String, value: Value)] {
-    routes.map { ($0.method, $0.pattern.text, $0.value) }
+    zip(patternList.entries, values).map { ($0.method, $0.pattern.text, $1) }
   }
 
   /// Adds a route; `pattern` is a constant of the program, such as `/v1/devices/{id}`.
   package mutating func add(_ method: HTTPMethod, _ pattern: String, _ value: Value) {
-    routes.append(Route(method: method, pattern: HTTPPathPattern(pattern), value: value))
+    patternList.entries.append((method, HTTPPathPattern(pattern)))
+    values.append(value)
   }
 
   /// Looks up a request.
@@ -91,24 +87,37 @@ package struct HTTPRouteTable<Value: Sendable>: Sendable {
     _ method: HTTPMethod, _ target: HTTPTarget, servesHead: Bool = true
   ) -> Match {
     let segments = target.pathSegments
-    if let found = route(method, segments) { return found }
-    if servesHead, method == .head, let found = route(.get, segments) { return found }
-    var allowed: [HTTPMethod] = []
-    for index in routes.indices
-    where routes[index].pattern.match(segments) != nil && !allowed.contains(routes[index].method) {
-      allowed.append(routes[index].method)
-    }
+    var found = patternList.first(method, segments)
+    if found == nil, servesHead, method == .head { found = patternList.first(.get, segments) }
+    if let (index, parameters) = found { return .found(values[index], parameters) }
+    let allowed = patternList.methods(segments)
     return allowed.isEmpty ? .notFound : .methodNotAllowed(allowed)
   }
+}
 
-  private func route(_ method: HTTPMethod, _ segments: [HTTPPathSegment]) -> Match? {
-    // By index, since an iterator would copy every route.
-    for index in routes.indices where routes[index].method == method {
-      if let parameters = routes[index].pattern.match(segments) {
-        return .found(routes[index].value, parameters)
-      }
+/// The methods and patterns of a table. Not generic, because generic code of another module is slow.
+private struct HTTPPatternList: Sendable {
+  var entries: [(method: HTTPMethod, pattern: HTTPPathPattern)] = []
+
+  func first(
+    _ method: HTTPMethod, _ segments: [HTTPPathSegment]
+  ) -> (index: Int, parameters: HTTPPathParameters)? {
+    // By index, since an iterator would copy every entry.
+    for index in entries.indices where entries[index].method == method {
+      if let parameters = entries[index].pattern.match(segments) { return (index, parameters) }
     }
     return nil
+  }
+
+  /// The methods with which a path is known.
+  func methods(_ segments: [HTTPPathSegment]) -> [HTTPMethod] {
+    var methods: [HTTPMethod] = []
+    for index in entries.indices
+    where !methods.contains(entries[index].method) && entries[index].pattern.match(segments) != nil
+    {
+      methods.append(entries[index].method)
+    }
+    return methods
   }
 }
 
@@ -116,7 +125,8 @@ package struct HTTPRouteTable<Value: Sendable>: Sendable {
 package struct HTTPPathParameters: Sendable {
   private var values: [(name: String, segments: ArraySlice<HTTPPathSegment>)] = []
 
-  init() {}
+  /// - Parameter count: The number of names.
+  init(count: Int) { values.reserveCapacity(count) }
 
   mutating func add(_ name: String, _ segments: ArraySlice<HTTPPathSegment>) {
     values.append((name, segments))
@@ -172,7 +182,7 @@ struct HTTPPathPattern: Sendable {
       guard case .word(let word) = parts[index] else { continue }
       guard segments[start + index].isWord(word) else { return nil }
     }
-    var parameters = HTTPPathParameters()
+    var parameters = HTTPPathParameters(count: 2)
     if let prefix {
       guard segments[..<start].allSatisfy({ !$0.raw.isEmpty }) else { return nil }
       parameters.add(prefix, segments[..<start])
@@ -206,6 +216,10 @@ package protocol HTTPHandler: Sendable {
   /// suspension it continues elsewhere.
   func respond(to request: HTTPRequest) async -> HTTPResponse
 
+  /// The handler to which this one passes a request unchanged; `nil` if it answers it itself. The
+  /// server asks for it first, so that handlers in front of another cost it no asynchronous call.
+  func next(for request: HTTPRequest) -> (any HTTPHandler)?
+
   /// Checks the head of a request whose body has not arrived yet, so that nothing is stored of a
   /// refused one. It is called on a thread that serves other connections, and must not block; not
   /// for small bodies over HTTP/1.1.
@@ -232,6 +246,8 @@ package enum HTTPHeadLook: Sendable {
 }
 
 extension HTTPHandler {
+  package func next(for request: HTTPRequest) -> (any HTTPHandler)? { nil }
+
   package func look(atHead head: HTTPRequest) -> HTTPHeadLook { .passed(sender: nil) }
 
   package func reject(_ status: HTTPStatus, request: HTTPRequest) -> HTTPResponse {

@@ -22,12 +22,16 @@ package struct Portal: HTTPHandler {
     self.next = next
   }
 
+  package func next(for request: HTTPRequest) -> (any HTTPHandler)? {
+    let first = request.target.pathSegments.first
+    let isMine = first.map { $0.decoded == Self.folder } ?? request.isOfBrowserAtRoot
+    return isMine ? nil : next
+  }
+
   package func respond(to request: HTTPRequest) async -> HTTPResponse {
+    if let next = next(for: request) { return await next.respond(to: request) }
     let segments = request.target.pathSegments
-    guard let first = segments.first else {
-      return request.isOfBrowserAtRoot ? Self.moved : await next.respond(to: request)
-    }
-    guard first.decoded == Self.folder else { return await next.respond(to: request) }
+    if segments.isEmpty { return Self.moved }
     return await answer(request, segments.dropFirst().map { $0.decoded ?? "" }).guarded(
       "script-src 'self'", "style-src 'self'", "img-src 'self' data:", "connect-src 'self'",
       "worker-src 'self'", "require-trusted-types-for 'script'", "trusted-types worker")

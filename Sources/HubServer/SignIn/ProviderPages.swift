@@ -254,8 +254,7 @@ extension SessionCookie {
     name: (secured: String, plain: String) = (Self.name, Self.plainName),
     sameSite: String = "Strict"
   ) {
-    var request = request
-    request.isSecure = request.isSecure || !request.isAddressedToLoopback
-    self.init(for: request, name: name, sameSite: sameSite)
+    let isSecure = request.isSecure || !request.isAddressedToLoopback
+    self.init(for: request.with(isSecure: isSecure), name: name, sameSite: sameSite)
   }
 }

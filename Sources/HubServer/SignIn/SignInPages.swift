@@ -34,9 +34,13 @@ package struct SignInPages: HTTPHandler {
     self.next = next
   }
 
+  package func next(for request: HTTPRequest) -> (any HTTPHandler)? {
+    request.target.pathSegments.first?.decoded == "$portal" ? nil : next
+  }
+
   package func respond(to request: HTTPRequest) async -> HTTPResponse {
+    if let next = next(for: request) { return await next.respond(to: request) }
     let segments = request.target.pathSegments
-    guard segments.first?.decoded == "$portal" else { return await next.respond(to: request) }
     let names = segments.map { $0.decoded ?? "" }
     switch (names.dropFirst().first, names.dropFirst(2)) {
     case ("session", _): break
