@@ -93,13 +93,21 @@ package final class HubAPI: HTTPHandler {
         try await requireToken(of: request)
         throw HubFailure(status: 404, message: "The requested resource does not exist")
       }
-    } catch let refusal as MethodRefusal {
+    } catch {
+      return refusal(error, replies)
+    }
+  }
+
+  // Kept out of the asynchronous function, whose local values take memory of every task.
+  @inline(never)
+  private func refusal(_ error: any Error, _ replies: Replies) -> HTTPResponse {
+    switch error {
+    case let refusal as MethodRefusal:
       var response = replies.failure(refusal.failure)
       response.headers.add("Allow", refusal.allowed)
       return response
-    } catch let failure as HubFailure {
-      return replies.failure(failure)
-    } catch {
+    case let failure as HubFailure: return replies.failure(failure)
+    default:
       // The error is not part of the reply, since its text could contain anything.
       return replies.failure(
         HubFailure(
@@ -144,10 +152,7 @@ package final class HubAPI: HTTPHandler {
   }
 
   private func replies(to request: HTTPRequest) -> Replies {
-    Replies(
-      configuration: configuration,
-      trackingID: TrackingID(from: request.headers[WireName.trackingID]), now: service.clock.now,
-      isSecure: request.isSecure)
+    Replies(to: request, api: self)
   }
 }
 
@@ -178,6 +183,7 @@ struct RequestNote {
 extension HubAPI {
   /// Counts a reply and logs it: a server error as a warning, a refusal as information, anything
   /// else for debugging. The number of refusals logged is limited.
+  @inline(never)
   func finished(
     _ request: HTTPRequest, _ response: HTTPResponse, _ note: RequestNote, _ replies: Replies,
     since start: ContinuousClock.Instant

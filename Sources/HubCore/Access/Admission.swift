@@ -20,7 +20,7 @@ package struct Caller: Hashable, Sendable {
 }
 
 /// A caller who has been admitted to a hub; ``require(_:)`` checks the right to an operation.
-package struct Admission: Sendable {
+package final class Admission: Sendable {
   package let hub: Hub
   package let caller: Caller
 

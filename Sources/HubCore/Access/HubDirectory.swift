@@ -130,7 +130,8 @@ package final class HubSnapshot: Sendable {
       let entry = Entry(
         hub: hub, policies: policies,
         credentials: Dictionary(credentials.map { ($0.platform, $0) }) { $1 },
-        signers: policies.map { PolicySigner($0, isOfNamespace: false) } + namespaceSigners)
+        signers: policies.map { PolicySigner($0, hub: hub, isOfNamespace: false) }
+          + namespaceSigners.map { PolicySigner($0, for: hub) })
       byName[hub.name.lowercased()] = entry
       byID[hub.id] = entry
     }
@@ -150,14 +151,27 @@ final class PolicySigner: Sendable {
   let policy: AccessPolicy
   /// Who has a key of it.
   let caller: Caller
+  /// To the hub for which it is asked; `nil` for none.
+  let admission: Admission?
   let isOfNamespace: Bool
   private let keys: [SigningKey]
 
-  init(_ policy: AccessPolicy, isOfNamespace: Bool) {
+  init(_ policy: AccessPolicy, hub: Hub? = nil, isOfNamespace: Bool) {
     self.policy = policy
-    caller = .policy(policy)
+    let caller = Caller.policy(policy)
+    self.caller = caller
+    admission = hub.map { Admission(hub: $0, caller: caller) }
     self.isOfNamespace = isOfNamespace
     keys = [policy.primaryKey, policy.secondaryKey].map { SigningKey($0.utf8) }
+  }
+
+  /// A signer of the namespace, for one hub.
+  init(_ signer: PolicySigner, for hub: Hub) {
+    policy = signer.policy
+    caller = signer.caller
+    admission = Admission(hub: hub, caller: signer.caller)
+    isOfNamespace = true
+    keys = signer.keys
   }
 
   func hasSigned(_ token: SharedAccessSignature) -> Bool { keys.contains(where: token.isSigned) }

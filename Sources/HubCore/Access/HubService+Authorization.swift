@@ -30,10 +30,21 @@ extension HubService {
     _ call: TokenCall, hub name: String, since start: Date? = nil
   ) async throws(HubFailure) -> Admission {
     let proof = try await proof(of: call, hub: name, at: start)
-    guard let hub = proof.entry?.hub else {
+    guard let admission = proof.signer.admission else {
       throw .noHub.hinting("There is no hub '\(name)' here.")
     }
-    return Admission(hub: hub, caller: proof.signer.caller)
+    return admission
+  }
+
+  /// Does the same as ``admit(_:hub:since:)``, if the directory in memory is fresh and has the hub and
+  /// the policy.
+  /// - Returns: `nil` if only ``admit(_:hub:since:)`` can determine it.
+  package func admitAtOnce(_ call: TokenCall, hub name: String) throws(HubFailure) -> Admission? {
+    let token = try call.token()
+    guard let found = directory.fresh?.signers(of: token, hub: name), found.entry != nil,
+      !found.signers.isEmpty
+    else { return nil }
+    return try signer(of: token, in: found.signers, call, hub: name, at: clock.now()).admission
   }
 
   /// Authorizes a request to manage hubs (docs/protocol/rest.md, section 2, rows 25 to 29).
@@ -85,16 +96,24 @@ extension HubService {
       // Another process may just have created it.
       return try await directory.refresh().signers(of: token, hub: hub)
     }
+    return (
+      entry, try signer(of: token, in: signers, call, hub: hub, at: time ?? clock.now())
+    )
+  }
+
+  private func signer(
+    of token: SharedAccessSignature, in signers: [PolicySigner], _ call: TokenCall, hub: String,
+    at now: Date
+  ) throws(HubFailure) -> PolicySigner {
     guard let signer = signers.first(where: { $0.hasSigned(token) }) else {
       throw .unsigned(by: token.keyName, for: hub)
     }
-    let now = time ?? clock.now()
     if token.isExpired(at: now) { throw .expired(token, at: now) }
     guard token.covers(path: call.path, hosts: call.hosts) else {
       throw .invalidAudience.hinting(
         "The token is for \(token.rawResource), the request was for \(call.address)")
     }
-    return (entry, signer)
+    return signer
   }
 }
 
@@ -141,9 +160,8 @@ extension HubSnapshot {
     of token: SharedAccessSignature, hub name: String
   ) -> (entry: Entry?, signers: [PolicySigner]) {
     let entry = hub(named: name)
-    let names = token.keyNameCandidates
     let signers = entry?.signers ?? namespaceSigners
-    return (entry, signers.filter { names.contains($0.policy.name) })
+    return (entry, signers.filter { token.mayName($0.policy.name) })
   }
 }
 

@@ -13,13 +13,8 @@ extension HubAPI {
     let name = parameters["hub"] ?? ""
     let access = terms.access
     func activity(_ admission: Admission, orLook look: String? = nil) -> ActivityNote? {
-      (terms.change ?? look).map {
-        ActivityNote(
-          $0, of: terms.hidesObject ? nil : parameters["id"], hub: admission.hub.id,
-          named: admission.hub.name,
-          by: admission.caller, from: request.remoteAddress, at: service.clock.now(),
-          isLook: terms.change == nil)
-      }
+      self.activity(
+        terms.change ?? look, of: parameters["id"], admission, request, by: terms)
     }
     if let owner {
       note.isKnown = true
@@ -30,7 +25,7 @@ extension HubAPI {
       if terms.change != nil { try admission.require(.manage) }
       return HubCall(
         admission: admission, id: parameters["id"], request: request, replies: replies,
-        activity: note.activity)
+        activity: note.activity, authority: .owner)
     }
     if let signedIn = try await operatorOf(request) {
       note.isKnown = true
@@ -43,32 +38,69 @@ extension HubAPI {
         activity: note.activity, authority: .signedIn(signedIn, as: terms.role))
     }
     var token = request.headers.bytes(WireName.authorization)
-    let right: AccessRights
     switch access {
-    case .listen: right = .listen
-    case .send: right = .send
-    case .sendByAddress:
-      right = .send
-      token = token ?? request.tokenInQuery.map { Array($0.utf8)[...] }
-    case .manage: right = .manage
-    case .manageOrOwn:
-      right = request.target.queryItem(WireName.filter) == nil ? .manage : .listen
+    case .sendByAddress: token = token ?? request.tokenInQuery.map { Array($0.utf8)[...] }
     case .container:
-      right = .manage
       token = Array(try FeedbackHandlers(api: self).containerToken(of: name, request).utf8)[...]
+    case .listen, .send, .manage, .manageOrOwn: break
     }
-    let call = tokenCall(request, token)
-    let admission = try await service.admit(call, hub: name)
+    return try entered(
+      try await service.admit(tokenCall(request, token), hub: name), by: token, request, parameters,
+      replies, terms, &note)
+  }
+
+  /// Does the same as ``enter(_:_:_:by:_:)`` for a token in the header that can be checked by what is
+  /// in memory, as nearly all can: it takes no room of the task, of which each asynchronous function
+  /// takes a piece.
+  /// - Returns: `nil` if only the other one can determine the caller.
+  @inline(never)
+  func enterAtOnce(
+    _ request: HTTPRequest, _ parameters: HTTPPathParameters, _ replies: Replies,
+    by terms: RouteTerms, _ note: inout RequestNote
+  ) throws(HubFailure) -> HubCall? {
+    guard owner == nil, terms.access != .container,
+      let token = request.headers.bytes(WireName.authorization),
+      let admission = try service.admitAtOnce(
+        tokenCall(request, token), hub: parameters["hub"] ?? "")
+    else { return nil }
+    return try entered(admission, by: token, request, parameters, replies, terms, &note)
+  }
+
+  private func entered(
+    _ admission: Admission, by token: ArraySlice<UInt8>?, _ request: HTTPRequest,
+    _ parameters: HTTPPathParameters, _ replies: Replies, _ terms: RouteTerms,
+    _ note: inout RequestNote
+  ) throws(HubFailure) -> HubCall {
+    let right: AccessRights =
+      switch terms.access {
+      case .listen: .listen
+      case .send, .sendByAddress: .send
+      case .manage, .container: .manage
+      case .manageOrOwn: request.target.queryItem(WireName.filter) == nil ? .manage : .listen
+      }
+    let id = parameters["id"]
     note.isKnown = true
     // Device operations are not logged, whichever key they use: an app's backend registers
     // thousands. Refusals of a device's key are not logged either.
-    if access != .listen, admission.caller.rights != .listen {
-      note.activity = activity(admission)
+    if terms.access != .listen, admission.caller.rights != .listen {
+      note.activity = activity(terms.change, of: id, admission, request, by: terms)
     }
     try admission.require(right)
     return HubCall(
-      admission: admission, id: parameters["id"], request: request, replies: replies,
+      admission: admission, id: id, request: request, replies: replies,
       activity: note.activity, authority: .token(token, right))
+  }
+
+  private func activity(
+    _ action: String?, of id: String?, _ admission: Admission, _ request: HTTPRequest,
+    by terms: RouteTerms
+  ) -> ActivityNote? {
+    action.map {
+      ActivityNote(
+        $0, of: terms.hidesObject ? nil : id, hub: admission.hub.id, named: admission.hub.name,
+        by: admission.caller, from: request.remoteAddress, at: service.clock.now(),
+        isLook: terms.change == nil)
+    }
   }
 
   private func tokenCall(_ request: HTTPRequest, _ token: ArraySlice<UInt8>?) -> TokenCall {
@@ -203,7 +235,7 @@ extension HubAPI {
   /// Returns the signed-in operator, if the request has a session cookie and no token.
   /// - Throws: 401 for a session that has ended, 403 for a page of another origin.
   func operatorOf(_ request: HTTPRequest) async throws(HubFailure) -> OperatorSignIn.Operator? {
-    guard let signIn, request.headers[WireName.authorization] == nil,
+    guard let signIn, !request.headers.contains(WireName.authorization),
       let token = request.sessionToken
     else { return nil }
     guard request.isOfSameOrigin else { throw .fromElsewhere }

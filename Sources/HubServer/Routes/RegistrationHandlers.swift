@@ -75,7 +75,7 @@ struct RegistrationHandlers: RouteHandlers {
     let registration = Registration(stored)
     var response = call.replies.atom(
       WireName.atomEntry,
-      registration.entryXML(address: address, form: form, now: call.replies.now()))
+      registration.entryXML(address: address, form: form, now: service.clock.now()))
     response.headers.add(WireName.etag, ETagCondition.weak(String(stored.etag)))
     return response
   }
@@ -90,7 +90,7 @@ struct RegistrationHandlers: RouteHandlers {
     }
     let feed = Registration.feedXML(
       page.registrations.map(Registration.init), address: api.address(of: call.request),
-      next: token, now: call.replies.now())
+      next: token, now: service.clock.now())
     var response = call.replies.atom(WireName.atomFeed, feed)
     if let token { response.headers.add(WireName.continuationToken, token) }
     return response

@@ -7,12 +7,17 @@ import Wire
 
 /// Builds the replies to one request in the service's format (docs/protocol/rest.md, sections 1.4
 /// and 1.6).
-struct Replies {
-  let configuration: HubAPIConfiguration
+final class Replies: Sendable {
+  private let api: HubAPI
   let trackingID: TrackingID
-  let now: @Sendable () -> Date
   /// Whether the request was received over TLS.
-  var isSecure = false
+  private let isSecure: Bool
+
+  init(to request: HTTPRequest, api: HubAPI) {
+    self.api = api
+    trackingID = TrackingID(from: request.headers.bytes(WireName.trackingID))
+    isSecure = request.isSecure
+  }
 
   /// An empty reply with the service's content type.
   func empty(_ status: HTTPStatus) -> HTTPResponse {
@@ -56,7 +61,7 @@ struct Replies {
     if let message = failure.message {
       let envelope = ErrorEnvelope(
         code: failure.status, message: message, trackingID: trackingID.description)
-      response = document(status, Array(envelope.xml(at: now()).utf8))
+      response = document(status, Array(envelope.xml(at: api.service.clock.now()).utf8))
     } else {
       response = bare(status)
     }
@@ -79,26 +84,52 @@ struct Replies {
   }
 
   private func addCommon(to response: inout HTTPResponse) {
-    response.headers.add("Server", configuration.serverName)
-    response.headers.add(WireName.trackingID, trackingID.description)
-    response.headers.add(WireName.correlationID, TrackingID().description)
+    response.headers.add("Server", api.configuration.serverName)
+    trackingID.add(to: &response.headers, as: WireName.trackingID)
+    TrackingID().add(to: &response.headers, as: WireName.correlationID)
     if isSecure { response.headers.add("Strict-Transport-Security", "max-age=2592000") }
   }
 }
 
 /// The id of a request in its reply, by which it can be found in a log.
 struct TrackingID: CustomStringConvertible {
+  private enum Form {
+    case own(high: UInt64, low: UInt64)
+    /// As the client spelled it.
+    case clients(String)
+  }
+
+  private let form: Form
+
   /// A UUID in its 36-character form.
-  let description: String
+  var description: String {
+    switch form {
+    case .own(let high, let low): UUIDText.text(high: high, low: low)
+    case .clients(let text): text
+    }
+  }
+
+  /// Adds a header field with the id.
+  func add(to headers: inout HTTPHeaders, as name: String) {
+    switch form {
+    case .own(let high, let low): headers.add(name, uuid: (high, low))
+    case .clients(let text): headers.add(name, text)
+    }
+  }
 
   /// A new id.
-  init() { description = Self.next() }
+  init() { form = Self.next() }
 
   /// The client's own id if it is a UUID, otherwise a new one: values from outside are only
   /// repeated in headers and documents if they are harmless there.
-  init(from header: String?) {
-    let own = header.flatMap { $0.utf8.count == 36 && UUID(uuidString: $0) != nil ? $0 : nil }
-    description = own ?? Self.next()
+  init(from header: ArraySlice<UInt8>?) {
+    if let header, header.count == 36, case let text = String(decoding: header, as: UTF8.self),
+      UUID(uuidString: text) != nil
+    {
+      form = .clients(text)
+    } else {
+      form = Self.next()
+    }
   }
 
   // Every reply carries two of these. They need not be secret, so they are a scrambled counter with
@@ -106,12 +137,12 @@ struct TrackingID: CustomStringConvertible {
   private static let start = (UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max))
   private static let count = Atomic<UInt64>(0)
 
-  private static func next() -> String {
+  private static func next() -> Form {
     let number = count.add(1, ordering: .relaxed).newValue
     // The version and variant bits of a random UUID (RFC 9562, version 4).
     let high = scrambled(start.0 &+ number) & ~0xF000 | 0x4000
     let low = scrambled(start.1 ^ number) & ~(0b11 << 62) | 0b10 << 62
-    return UUIDText.text(high: high, low: low)
+    return .own(high: high, low: low)
   }
 
   /// SplitMix64's finalizer: bijective, with neighboring values far apart.

@@ -46,8 +46,12 @@ struct Route: Sendable {
         wantsConfirmation: wantsConfirmation || method == .delete && access != .send,
         hidesObject: hidesObject)
       let route = Route(rights: access.rights) { api, request, parameters, replies, note in
-        let call = try await api.enter(
-          request, parameters, replies, by: terms, &note)
+        let call: HubCall
+        if let entered = try api.enterAtOnce(request, parameters, replies, by: terms, &note) {
+          call = entered
+        } else {
+          call = try await api.enter(request, parameters, replies, by: terms, &note)
+        }
         note.operation = name
         note.hub = call.hub.name
         if !access.isContainer { try APIVersion.check(request.target) }
@@ -185,7 +189,7 @@ enum ManagementAccess: Sendable {
 }
 
 /// An authorized call of an operation in a hub.
-struct HubCall {
+final class HubCall: Sendable {
   let admission: Admission
   /// The id or the tag in the path; `nil` if its encoding is invalid, or there is none.
   let id: String?
@@ -193,11 +197,23 @@ struct HubCall {
   let replies: Replies
   /// The entry for the activity log; `nil` if there is none. That of an operator's look is only
   /// kept if the reply has the text of messages.
-  var activity: ActivityNote?
-  var authority = Authority.owner
+  let activity: ActivityNote?
+  let authority: Authority
+
+  init(
+    admission: Admission, id: String?, request: HTTPRequest, replies: Replies,
+    activity: ActivityNote?, authority: Authority
+  ) {
+    self.admission = admission
+    self.id = id
+    self.request = request
+    self.replies = replies
+    self.activity = activity
+    self.authority = authority
+  }
 
   /// What the caller may make this call by.
-  enum Authority {
+  enum Authority: Sendable {
     case owner
     case signedIn(OperatorSignIn.Operator, as: OperatorRole)
     case token(ArraySlice<UInt8>?, AccessRights)

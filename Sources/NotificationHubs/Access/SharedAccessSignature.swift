@@ -99,14 +99,19 @@ public struct SharedAccessSignature: Hashable, Sendable {
       let end = bytes[start...].firstIndex(of: UInt8(ascii: "&")) ?? bytes.count
       if let equals = bytes[start..<end].firstIndex(of: UInt8(ascii: "=")) {
         let value = (equals + 1)..<end
-        let field = bytes[start..<equals]
-        if field.isEqualIgnoringCase("sr".utf8) {
+        func isField(_ word: StaticString) -> Bool {
+          word.utf8CodeUnitCount == equals - start
+            && (0..<word.utf8CodeUnitCount).allSatisfy {
+              bytes[start + $0].foldedCapital == word.utf8Start[$0]
+            }
+        }
+        if isField("sr") {
           try keep(value, as: &resource)
-        } else if field.isEqualIgnoringCase("sig".utf8) {
+        } else if isField("sig") {
           try keep(value, as: &signature)
-        } else if field.isEqualIgnoringCase("se".utf8) {
+        } else if isField("se") {
           try keep(value, as: &expiry)
-        } else if field.isEqualIgnoringCase("skn".utf8) {
+        } else if isField("skn") {
           try keep(value, as: &name)
         }
       }
@@ -124,10 +129,11 @@ public struct SharedAccessSignature: Hashable, Sendable {
     }
     expiresAt = Date(timeIntervalSince1970: Double(seconds))
     // Form decoding along the way turns a raw `+` into a blank.
-    code = SigningKey.Code(
-      base64: PercentEncoding.decodeLeniently(bytes[signature]).map {
-        $0 == UInt8(ascii: " ") ? UInt8(ascii: "+") : $0
-      })
+    var digits = PercentEncoding.decodeLeniently(bytes[signature])
+    for index in digits.indices where digits[index] == UInt8(ascii: " ") {
+      digits[index] = UInt8(ascii: "+")
+    }
+    code = SigningKey.Code(base64: digits)
     self.bytes = bytes
     self.resource = resource
     self.expiry = expiry
@@ -171,6 +177,16 @@ extension SharedAccessSignature {
     let blanks = String(
       decoding: rawKeyName.utf8.map { $0 == UInt8(ascii: "+") ? 0x20 : $0 }, as: UTF8.self)
     return [keyName, blanks.percentDecoded]
+  }
+
+  /// Whether ``keyNameCandidates`` has this name.
+  package func mayName(_ policy: String) -> Bool {
+    let raw = bytes[name]
+    guard raw.contains(where: { $0 == Self.percent || $0 == UInt8(ascii: "+") || $0 >= 0x80 })
+    else {
+      return raw.elementsEqual(policy.utf8)
+    }
+    return keyNameCandidates.contains(policy)
   }
 
   /// Whether the token was made with this key. Takes the same time for every wrong signature
