@@ -136,6 +136,7 @@ private struct JSONReader {
     case .objectStart: return .object(try members())
     case .arrayStart:
       var items: [JSONValue] = []
+      items.reserveCapacity(4)
       while true {
         let token = try scanner.next()
         if case .arrayEnd = token { return .array(items) }

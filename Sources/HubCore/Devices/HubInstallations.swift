@@ -16,22 +16,30 @@ package struct HubInstallations: HubSubject {
   ) async throws(HubFailure) {
     let now = clock.now()
     let (installation, drafts) = try await reading(body) {
-      let installation = try checked(hub: hub, at: now) { () throws(WireFormatError) in
-        var installation = try Installation.decode(body, id: id)
-        // Only the hub knows the push service's replies about the channel.
-        installation.pushChannelExpired = false
-        for tile in installation.secondaryTiles.keys {
-          installation.secondaryTiles[tile]?.pushChannelExpired = false
-        }
-        return installation
-      }
-      try limits.checkRetired(installation.platform)
-      return (installation, installation.registrationDrafts)
+      try read(body, hub: hub, id: id, at: now)
     }
     do {
       try await store.putInstallation(
         consume installation, registrations: consume drafts, hub: hub.id, at: now)
     } catch { throw HubFailure(answering: error) }
+  }
+
+  // Kept out of the asynchronous function, whose local values take memory of every task.
+  @inline(never)
+  private func read(
+    _ body: [UInt8], hub: Hub, id: String, at now: Date
+  ) throws(HubFailure) -> (Installation, [RegistrationDraft]) {
+    let installation = try checked(hub: hub, at: now) { () throws(WireFormatError) in
+      var installation = try Installation.decode(body, id: id)
+      // Only the hub knows the push service's replies about the channel.
+      installation.pushChannelExpired = false
+      for tile in installation.secondaryTiles.keys {
+        installation.secondaryTiles[tile]?.pushChannelExpired = false
+      }
+      return installation
+    }
+    try limits.checkRetired(installation.platform)
+    return (installation, installation.registrationDrafts)
   }
 
   /// - Throws: 404.

@@ -8,8 +8,7 @@ extension Installation {
   /// A channel that the push service has reported dead has no registrations until the app sends a
   /// new one, so that no patch revives it.
   package var registrationDrafts: [RegistrationDraft] {
-    var common = TagList(
-      [.installation(installationID)] + (userID.map { [.user($0)] } ?? []), room: tags.count)
+    var common = TagList(.installation(installationID), userID.map(Tag.user), room: tags.count)
     common.add(tags)
     var drafts: [RegistrationDraft] = []
     drafts.reserveCapacity(1 + templates.count)
@@ -57,14 +56,14 @@ private struct TagList {
   /// than hashing.
   private var folded: [String] = []
 
-  /// - Parameters:
-  ///   - implicit: Different ones.
-  ///   - room: The number of tags that will be added.
-  init(_ implicit: [Tag], room: Int) {
-    tags = implicit
+  /// - Parameter room: The number of tags that will be added.
+  init(_ installation: Tag, _ user: Tag?, room: Int) {
+    tags = []
     // A template adds its own and its name.
-    tags.reserveCapacity(implicit.count + room + 2)
+    tags.reserveCapacity(room + 4)
     folded.reserveCapacity(room + 2)
+    tags.append(installation)
+    if let user { tags.append(user) }
   }
 
   mutating func add(_ tag: Tag) {

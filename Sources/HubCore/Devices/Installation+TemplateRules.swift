@@ -15,10 +15,14 @@ extension Installation {
   /// Number of different tags, including those of its templates and tiles, if it exceeds `limit`. A
   /// template's name, which the hub adds to its tags, does not count.
   func tagCount(above limit: Int) -> Int? {
+    // Repeats included, because comparing tags takes longer.
+    var most = templates.values.reduce(tags.count) { $0 + $1.tags.count }
+    for tile in secondaryTiles.values {
+      most += tile.templates.values.reduce(tile.tags.count) { $0 + $1.tags.count }
+    }
+    guard most > limit else { return nil }
     let templates = Array(templates) + secondaryTiles.values.flatMap { Array($0.templates) }
     let own = tags + secondaryTiles.values.flatMap(\.tags)
-    // Repeats included, because comparing tags takes longer.
-    guard templates.reduce(own.count, { $0 + $1.value.tags.count }) > limit else { return nil }
     var all = Set(own)
     for (name, template) in templates {
       let name = Tag(rawValue: name)

@@ -42,7 +42,7 @@ struct RegistrationRow {
 
   /// The column `tags`.
   static func encode(tags: [Int64]) -> [UInt8] {
-    var numbers = ByteWriter()
+    var numbers = ByteWriter(capacity: 1 + 5 * tags.count)
     numbers.write(UInt64(tags.count))
     for tag in tags { numbers.write(tag) }
     return numbers.bytes
@@ -271,7 +271,7 @@ final class PreparedRegistration: Sendable {
     if draft.pushVariables.isEmpty {
       variables = nil
     } else {
-      var writer = ByteWriter()
+      var writer = ByteWriter(capacity: 64)
       writer.write(draft.pushVariables)
       variables = writer.bytes
     }

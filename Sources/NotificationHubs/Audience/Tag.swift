@@ -50,11 +50,21 @@ extension Tag {
 
   /// The tag that reaches one installation: `$InstallationId:{…}`.
   public static func installation(_ installationID: String) -> Tag {
-    Tag(rawValue: "$InstallationId:{\(installationID)}")
+    braced("$InstallationId:{", installationID)
   }
 
   /// The tag that reaches every installation of one user: `$UserId:{…}`.
-  public static func user(_ userID: String) -> Tag { Tag(rawValue: "$UserId:{\(userID)}") }
+  public static func user(_ userID: String) -> Tag { braced("$UserId:{", userID) }
+
+  /// The same as a string literal would give, in one allocation.
+  private static func braced(_ keyword: String, _ id: String) -> Tag {
+    var text = ""
+    text.reserveCapacity(keyword.utf8.count + id.utf8.count + 1)
+    text += keyword
+    text += id
+    text += "}"
+    return Tag(rawValue: text)
+  }
 
   /// Whether the tag is one that the hub sets itself. Such tags cannot be assigned to devices, but
   /// expressions can use them.
