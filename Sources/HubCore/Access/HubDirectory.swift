@@ -149,7 +149,7 @@ package final class HubSnapshot: Sendable {
 /// A policy with its keys, ready to check signatures.
 final class PolicySigner: Sendable {
   let policy: AccessPolicy
-  /// Who has a key of it.
+  /// The caller that a key of it stands for.
   let caller: Caller
   /// To the hub for which it is asked; `nil` for none.
   let admission: Admission?

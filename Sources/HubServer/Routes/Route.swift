@@ -212,7 +212,7 @@ final class HubCall: Sendable {
     self.authority = authority
   }
 
-  /// What the caller may make this call by.
+  /// The grounds on which the caller may make this call.
   enum Authority: Sendable {
     case owner
     case signedIn(OperatorSignIn.Operator, as: OperatorRole)
