@@ -56,14 +56,16 @@ package enum Hex {
     return out
   }
 
-  /// The 16 lower-case digits of a number.
-  @inlinable package static func digits(_ number: UInt64) -> SIMD16<UInt8> {
-    let bytes = unsafeBitCast(number.bigEndian, to: SIMD8<UInt8>.self)
-    var digits = SIMD16<UInt8>()
-    digits.evenHalf = bytes &>> 4
-    digits.oddHalf = bytes & 15
-    let isLetter = digits .> 9
-    return digits &+ SIMD16(repeating: 0x30).replacing(with: 0x61 - 10, where: isLetter)
+  /// The eight lower-case digits of a number, the first in the lowest address.
+  @inlinable package static func digits(_ number: UInt32) -> UInt64 {
+    // A digit in each byte, by three steps that each halve the distance between neighbors.
+    var digits = UInt64(number)
+    digits = (digits | digits << 16) & 0x0000_FFFF_0000_FFFF
+    digits = (digits | digits << 8) & 0x00FF_00FF_00FF_00FF
+    digits = (digits | digits << 4) & 0x0F0F_0F0F_0F0F_0F0F
+    // A one in the bytes of 10 to 15, whose letters come 39 after the next character behind `9`.
+    let letters = (digits &+ 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101
+    return (digits &+ 0x3030_3030_3030_3030 &+ letters &* 39).bigEndian
   }
 }
 
@@ -89,12 +91,17 @@ package enum UUIDText {
   private static func write(
     high: UInt64, low: UInt64, to text: UnsafeMutableBufferPointer<UInt8>
   ) {
-    let (high, low) = (Hex.digits(high), Hex.digits(low))
-    for position in 0..<16 {
-      // Hyphens follow 8, 12, 16 and 20 of the 32 digits.
-      text[position + (position >= 8 ? 1 : 0) + (position >= 12 ? 1 : 0)] = high[position]
-      text[position + 19 + (position >= 4 ? 1 : 0)] = low[position]
+    let text = UnsafeMutableRawBufferPointer(text)
+    func put(_ digits: UInt64, at first: Int, _ second: Int) {
+      withUnsafeBytes(of: digits) { digits in
+        text[first..<first + 4].copyBytes(from: digits[..<4])
+        text[second..<second + 4].copyBytes(from: digits[4...])
+      }
     }
+    put(Hex.digits(UInt32(truncatingIfNeeded: high >> 32)), at: 0, 4)
+    put(Hex.digits(UInt32(truncatingIfNeeded: high)), at: 9, 14)
+    put(Hex.digits(UInt32(truncatingIfNeeded: low >> 32)), at: 19, 24)
+    put(Hex.digits(UInt32(truncatingIfNeeded: low)), at: 28, 32)
     (text[8], text[13], text[18], text[23]) = (hyphen, hyphen, hyphen, hyphen)
   }
 }
