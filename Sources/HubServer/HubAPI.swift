@@ -124,8 +124,8 @@ package final class HubAPI: HTTPHandler {
         head.method, head.target, servesHead: false), !route.rights.isEmpty
     else { return .passed(sender: nil) }
     do {
-      let signer = try service.signer(of: tokenCall(head), hub: parameters["hub"] ?? "")
-      return .passed(sender: signer)
+      let sender = try service.sender(of: tokenCall(head), hub: parameters["hub"] ?? "")
+      return .passed(sender: sender)
     } catch {
       let replies = replies(to: head)
       let answer = replies.failure(error)
@@ -219,6 +219,7 @@ extension HubAPI {
       try await service.keep(activity, status: response.status.rawValue)
     } catch {
       owner?.unlogged(error)
+      textLooks.forget(of: activity.caller.name, in: activity.hub)
       let line = activity.entry(status: response.status.rawValue).line
       observer?.log(
         .warning, "activity.lost", error.message ?? "the store refused",

@@ -68,7 +68,7 @@ struct DeviceKeys: Sendable {
   func mark(of text: String, for user: String) throws(StorageError) -> String? {
     guard let contents = try contents(of: user) else { return nil }
     let code = SigningKey(contents.marking).code(of: Array(text.utf8)[...])
-    return Data(code.indices.map { code[$0] }).base64EncodedString()
+    return Data(code.bytes).base64EncodedString()
   }
 
   func delete() throws(StorageError) { try storage.save(nil, as: .sealingKeys) }

@@ -56,14 +56,14 @@ package enum Hex {
     return out
   }
 
-  /// The eight lower-case digits of a number, the first in the lowest address.
+  /// The eight lower-case digits of a number, the first at the lowest address.
   @inlinable package static func digits(_ number: UInt32) -> UInt64 {
     // A digit in each byte, by three steps that each halve the distance between neighbors.
     var digits = UInt64(number)
     digits = (digits | digits << 16) & 0x0000_FFFF_0000_FFFF
     digits = (digits | digits << 8) & 0x00FF_00FF_00FF_00FF
     digits = (digits | digits << 4) & 0x0F0F_0F0F_0F0F_0F0F
-    // A one in the bytes of 10 to 15, whose letters come 39 after the next character behind `9`.
+    // A one in the bytes of 10 to 15: `a` is 39 above `:`, the character after `9`.
     let letters = (digits &+ 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101
     return (digits &+ 0x3030_3030_3030_3030 &+ letters &* 39).bigEndian
   }

@@ -136,7 +136,6 @@ private struct JSONReader {
     case .objectStart: return .object(try members())
     case .arrayStart:
       var items: [JSONValue] = []
-      items.reserveCapacity(4)
       while true {
         let token = try scanner.next()
         if case .arrayEnd = token { return .array(items) }
@@ -148,9 +147,10 @@ private struct JSONReader {
 
   private mutating func members() throws(SyntaxFault) -> [JSONValue.Member] {
     var members: [JSONValue.Member] = []
-    members.reserveCapacity(8)
     var names: Set<String> = []
     while let key = try scanner.nextMember() {
+      // Of the outermost object only: in a document of a million small ones it would be memory for eight.
+      if members.isEmpty, scanner.depth == 1 { members.reserveCapacity(8) }
       let name = try scanner.string(key)
       if uniqueNames, !names.insert(name).inserted {
         throw SyntaxFault("the member '\(name)' is there twice", at: key.range.lowerBound)

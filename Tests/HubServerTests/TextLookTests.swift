@@ -124,16 +124,28 @@ struct TextLookTests {
     #expect(try await lines(world).isEmpty)
   }
 
-  @Test("looks beyond a number are forgotten, the oldest first")
+  @Test("an operator writes a bounded number of lines an hour, and takes none from others")
   func bound() {
     let looks = TextLooks()
-    func isNew(_ number: Int) -> Bool {
+    func isNew(_ number: Int?, by name: String = "user/ann", after seconds: Double = 0) -> Bool {
       looks.isNew(
-        of: NotificationID(rawValue: "n\(number)"), in: 1, by: "user/ann",
-        at: TestHub.now.addingTimeInterval(Double(number) / 1000))
+        of: number.map { NotificationID(rawValue: "n\($0)") }, in: 1, by: name,
+        at: TestHub.now.addingTimeInterval(seconds))
     }
-    for number in 0...4096 { #expect(isNew(number)) }
-    #expect(!isNew(4096) && !isNew(1))
-    #expect(isNew(0))
+    for number in 0..<256 { #expect(isNew(number)) }
+    #expect(!isNew(256) && !isNew(0))
+    // A list still says that they read, and another operator is not affected.
+    #expect(isNew(nil) && !isNew(nil))
+    #expect(isNew(256, by: "user/bob"))
+    #expect(isNew(256, after: 3601) && isNew(0, after: 3601))
+  }
+
+  @Test("a look whose line was lost is logged the next time")
+  func lost() {
+    let looks = TextLooks()
+    func isNew() -> Bool { looks.isNew(of: nil, in: 1, by: "user/ann", at: TestHub.now) }
+    #expect(isNew() && !isNew())
+    looks.forget(of: "user/ann", in: 1)
+    #expect(isNew())
   }
 }

@@ -215,4 +215,18 @@ struct DeviceKeyTests {
       try await store.close()
     }
   }
+
+  @Test("handles of other bytes have other hashes, though they are equal as texts")
+  func composed() {
+    let handles = ["https://x/\u{E9}", "https://x/e\u{301}"]
+    #expect(handles[0] == handles[1])
+    let drafts = handles.map {
+      RegistrationDraft(kind: .native, platform: .wns, channel: .handle($0))
+    }
+    let first = PreparedRegistration(drafts[0], hub: 1)
+    #expect(PreparedRegistration(drafts[0], hub: 1, after: first).handleHash == first.handleHash)
+    let second = PreparedRegistration(drafts[1], hub: 1, after: first)
+    #expect(second.handleHash != first.handleHash)
+    #expect(second.handleHash == PreparedRegistration(drafts[1], hub: 1).handleHash)
+  }
 }

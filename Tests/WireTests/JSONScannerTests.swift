@@ -91,6 +91,24 @@ struct JSONScannerTests {
     }
   }
 
+  @Test("small objects and arrays in a document take no room for more members")
+  func room() throws {
+    let document = try JSONValue.read(#"{"x":[{},{"a":1},[],[1]]}"#.utf8)
+    guard case .array(let items)? = document.member("x") else {
+      Issue.record("it is no array")
+      return
+    }
+    let capacities = items.map { item in
+      switch item {
+      case .object(let members): members.capacity
+      case .array(let items): items.capacity
+      default: -1
+      }
+    }
+    #expect(capacities[0] == 0 && capacities[2] == 0)
+    #expect(capacities.allSatisfy { $0 <= 2 }, "\(capacities)")
+  }
+
   @Test("it agrees with Foundation on every prefix and every changed byte of a text")
   func agreement() {
     let text = Array(#"{"a":[1,-2.5e3,true,null],"b":{"c":"x\n\u0041"},"d":[]} "#.utf8)

@@ -125,8 +125,7 @@ private struct HTTPPatternList: Sendable {
 package struct HTTPPathParameters: Sendable {
   private var values: [(name: String, segments: ArraySlice<HTTPPathSegment>)] = []
 
-  /// - Parameter count: The number of names.
-  init(count: Int) { values.reserveCapacity(count) }
+  init() { values.reserveCapacity(2) }  // mostly hub and id
 
   mutating func add(_ name: String, _ segments: ArraySlice<HTTPPathSegment>) {
     values.append((name, segments))
@@ -178,11 +177,12 @@ struct HTTPPathPattern: Sendable {
   func match(_ segments: [HTTPPathSegment]) -> HTTPPathParameters? {
     let start = segments.count - parts.count
     guard prefix == nil ? start == 0 : start >= 1 else { return nil }
+    // Words first: most patterns fail there, before anything is allocated.
     for index in parts.indices {
       guard case .word(let word) = parts[index] else { continue }
       guard segments[start + index].isWord(word) else { return nil }
     }
-    var parameters = HTTPPathParameters(count: 2)
+    var parameters = HTTPPathParameters()
     if let prefix {
       guard segments[..<start].allSatisfy({ !$0.raw.isEmpty }) else { return nil }
       parameters.add(prefix, segments[..<start])

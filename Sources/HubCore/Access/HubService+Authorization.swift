@@ -66,7 +66,7 @@ extension HubService {
   /// The signer of a token, if it can be determined immediately from a fresh directory in memory.
   /// - Returns: Hub and policy; `nil` if only ``admit(_:hub:since:)`` can determine it.
   /// - Throws: The fault of the token.
-  package func signer(of call: TokenCall, hub name: String) throws(HubFailure) -> String? {
+  package func sender(of call: TokenCall, hub name: String) throws(HubFailure) -> String? {
     let token = try call.token()
     let now = clock.now()
     let isExpired = token.isExpired(at: now)

@@ -18,6 +18,7 @@ package struct HubInstallations: HubSubject {
     let (installation, drafts) = try await reading(body) {
       try read(body, hub: hub, id: id, at: now)
     }
+    // Not with `answering`, whose closure could not consume them.
     do {
       try await store.putInstallation(
         consume installation, registrations: consume drafts, hub: hub.id, at: now)

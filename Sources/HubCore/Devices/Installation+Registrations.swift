@@ -13,20 +13,20 @@ extension Installation {
     var drafts: [RegistrationDraft] = []
     drafts.reserveCapacity(1 + templates.count)
     if !pushChannelExpired {
-      append(channel: pushChannel, tags: common, templates: templates, tile: nil, to: &drafts)
+      appendDrafts(channel: pushChannel, tags: common, templates: templates, tile: nil, to: &drafts)
     }
     for (id, tile) in secondaryTiles.sorted(by: { $0.key < $1.key }) where !tile.pushChannelExpired
     {
       var common = common
       common.add(tile.tags)
-      append(
+      appendDrafts(
         channel: .handle(tile.pushChannel), tags: common, templates: tile.templates, tile: id,
         to: &drafts)
     }
     return drafts
   }
 
-  private func append(
+  private func appendDrafts(
     channel: PushChannel, tags: TagList, templates: [String: PushTemplate], tile: String?,
     to drafts: inout [RegistrationDraft]
   ) {
@@ -56,7 +56,7 @@ private struct TagList {
   /// than hashing.
   private var folded: [String] = []
 
-  /// - Parameter room: The number of tags that will be added.
+  /// - Parameter room: The number of tags that will be added, or fewer.
   init(_ installation: Tag, _ user: Tag?, room: Int) {
     tags = []
     // A template adds its own and its name.

@@ -145,7 +145,14 @@ private final class FaultlessBodies: Sendable {
 
   private let state = Mutex(State())
 
-  func contains(_ body: String) -> Bool { state.withLock { $0.bodies.contains(body) } }
+  /// Whether the same bytes are among them: equal strings may differ in how characters are composed.
+  func contains(_ body: String) -> Bool {
+    state.withLock { state in
+      state.bodies.contains {
+        $0.utf8.count == body.utf8.count && $0.utf8.elementsEqual(body.utf8)
+      }
+    }
+  }
 
   func add(_ body: String) {
     guard body.utf8.count <= Self.maxBytes else { return }

@@ -12,15 +12,13 @@ extension HubAPI {
   ) async throws(HubFailure) -> HubCall {
     let name = parameters["hub"] ?? ""
     let access = terms.access
-    func activity(_ admission: Admission, orLook look: String? = nil) -> ActivityNote? {
-      self.activity(
-        terms.change ?? look, of: parameters["id"], admission, request, by: terms)
-    }
     if let owner {
       note.isKnown = true
       let admission = Admission(hub: try await service.hub(named: name), caller: owner.caller)
       // As with a key, what devices write is not logged.
-      if access != .listen { note.activity = activity(admission) }
+      if access != .listen {
+        note.activity = activity(terms.change, of: parameters["id"], admission, request, by: terms)
+      }
       // The owner of a disabled hub may look at it.
       if terms.change != nil { try admission.require(.manage) }
       return HubCall(
@@ -30,7 +28,8 @@ extension HubAPI {
     if let signedIn = try await operatorOf(request) {
       note.isKnown = true
       let admission = try await admit(signedIn, to: name)
-      note.activity = activity(admission, orLook: "readText")
+      note.activity = activity(
+        terms.change ?? "readText", of: parameters["id"], admission, request, by: terms)
       try signedIn.require(terms.role, in: name, confirmed: terms.wantsConfirmation)
       try admission.require(.manage)
       return HubCall(
@@ -44,14 +43,14 @@ extension HubAPI {
       token = Array(try FeedbackHandlers(api: self).containerToken(of: name, request).utf8)[...]
     case .listen, .send, .manage, .manageOrOwn: break
     }
-    return try entered(
+    return try makeCall(
       try await service.admit(tokenCall(request, token), hub: name), by: token, request, parameters,
       replies, terms, &note)
   }
 
   /// Does the same as ``enter(_:_:_:by:_:)`` for a token in the header that can be checked by what is
-  /// in memory, as nearly all can: it takes no room of the task, of which each asynchronous function
-  /// takes a piece.
+  /// in memory, as nearly all can. It is neither asynchronous nor part of an asynchronous function:
+  /// the frame of each takes memory of the task.
   /// - Returns: `nil` if only the other one can determine the caller.
   @inline(never)
   func enterAtOnce(
@@ -63,10 +62,10 @@ extension HubAPI {
       let admission = try service.admitAtOnce(
         tokenCall(request, token), hub: parameters["hub"] ?? "")
     else { return nil }
-    return try entered(admission, by: token, request, parameters, replies, terms, &note)
+    return try makeCall(admission, by: token, request, parameters, replies, terms, &note)
   }
 
-  private func entered(
+  private func makeCall(
     _ admission: Admission, by token: ArraySlice<UInt8>?, _ request: HTTPRequest,
     _ parameters: HTTPPathParameters, _ replies: Replies, _ terms: RouteTerms,
     _ note: inout RequestNote

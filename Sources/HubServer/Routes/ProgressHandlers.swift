@@ -20,13 +20,13 @@ struct ProgressHandlers: RouteHandlers {
   }
 
   func stream(_ call: HubCall) async throws -> HTTPResponse {
+    let (api, clock, start) = (api, service.clock, service.clock.now())
     let updates = try await service.notifications.progressUpdates(
       of: NotificationID(rawValue: call.requiredID()), hub: call.hub)
     var response = call.replies.bare(.ok)
     for (name, value) in ServerSentEvent.headers { response.headers[name] = value }
     // A buffering proxy would delay the events.
     response.headers["X-Accel-Buffering"] = "no"
-    let (api, clock, start) = (api, service.clock, service.clock.now())
     response.body = .stream { writer in
       let end = clock.steady().addingTimeInterval(Self.longestStream)
       var last: NotificationProgress?

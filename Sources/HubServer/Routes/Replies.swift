@@ -94,9 +94,9 @@ final class Replies: Sendable {
 /// The id of a request in its reply, by which it can be found in a log.
 struct TrackingID: CustomStringConvertible {
   private enum Form {
-    case own(high: UInt64, low: UInt64)
+    case generated(high: UInt64, low: UInt64)
     /// As the client spelled it.
-    case clients(String)
+    case received(String)
   }
 
   private let form: Form
@@ -104,16 +104,16 @@ struct TrackingID: CustomStringConvertible {
   /// A UUID in its 36-character form.
   var description: String {
     switch form {
-    case .own(let high, let low): UUIDText.text(high: high, low: low)
-    case .clients(let text): text
+    case .generated(let high, let low): UUIDText.text(high: high, low: low)
+    case .received(let text): text
     }
   }
 
   /// Adds a header field with the id.
   func add(to headers: inout HTTPHeaders, as name: String) {
     switch form {
-    case .own(let high, let low): headers.add(name, uuid: (high, low))
-    case .clients(let text): headers.add(name, text)
+    case .generated(let high, let low): headers.add(name, uuid: (high, low))
+    case .received(let text): headers.add(name, text)
     }
   }
 
@@ -126,7 +126,7 @@ struct TrackingID: CustomStringConvertible {
     if let header, header.count == 36, case let text = String(decoding: header, as: UTF8.self),
       UUID(uuidString: text) != nil
     {
-      form = .clients(text)
+      form = .received(text)
     } else {
       form = Self.next()
     }
@@ -142,7 +142,7 @@ struct TrackingID: CustomStringConvertible {
     // The version and variant bits of a random UUID (RFC 9562, version 4).
     let high = scrambled(start.0 &+ number) & ~0xF000 | 0x4000
     let low = scrambled(start.1 ^ number) & ~(0b11 << 62) | 0b10 << 62
-    return .own(high: high, low: low)
+    return .generated(high: high, low: low)
   }
 
   /// SplitMix64's finalizer: bijective, with neighboring values far apart.

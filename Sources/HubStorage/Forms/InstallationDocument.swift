@@ -62,7 +62,7 @@ enum InstallationDocument {
   static func prepare(
     _ installation: Installation, registrations: [RegistrationDraft]
   ) -> Prepared {
-    // With the array's own fields below the 1 KiB up to which the allocator is fastest.
+    // With the array's header this stays below 1 KiB, the limit of glibc's memory of each thread.
     var writer = ByteWriter(capacity: 960)
     var templates: [(place: Range<Int>, template: PushTemplate)] = []
     encode(installation, as: version, to: &writer) { template, writer in

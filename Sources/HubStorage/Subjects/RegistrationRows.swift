@@ -263,7 +263,9 @@ final class PreparedRegistration: Sendable {
     platform = draft.platform.code
     handle = draft.channel.stored
     handleHash =
-      if let previous, previous.handle == handle, previous.platform == platform {
+      if let previous, previous.platform == platform,
+        previous.handle.utf8.elementsEqual(handle.utf8)
+      {
         previous.handleHash
       } else {
         Self.hash(of: draft.channel.handle, platform: platform, hub: hub)

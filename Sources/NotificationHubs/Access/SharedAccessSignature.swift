@@ -179,7 +179,8 @@ extension SharedAccessSignature {
     return [keyName, blanks.percentDecoded]
   }
 
-  /// Whether ``keyNameCandidates`` has this name.
+  /// Whether ``keyNameCandidates`` has this name. Bytes beyond ASCII are compared as strings, which
+  /// are equal also when they are composed otherwise.
   package func mayName(_ policy: String) -> Bool {
     let raw = bytes[name]
     guard raw.contains(where: { $0 == Self.percent || $0 == UInt8(ascii: "+") || $0 >= 0x80 })
@@ -194,7 +195,7 @@ extension SharedAccessSignature {
   package func isSigned(with key: SigningKey) -> Bool {
     guard let code else { return false }
     let right = Self.code(key, resource: bytes[resource], expiry: bytes[expiry])
-    return (right ^ code).max() == 0
+    return right.isEqual(to: code)
   }
 
   package func isExpired(at now: Date) -> Bool { expiresAt <= now }
@@ -329,14 +330,11 @@ extension SharedAccessSignature {
 }
 
 extension SigningKey.Code {
-  /// The 32 bytes.
-  var bytes: [UInt8] { indices.map { self[$0] } }
-
   /// - Parameter base64: The standard alphabet with padding.
   init?(base64: [UInt8]) {
     guard base64.count == 44, base64.last == UInt8(ascii: "="),
       let bytes = Base64.decode(digits: base64.dropLast()), bytes.count == 32
     else { return nil }
-    self.init(bytes)
+    self = bytes.withUnsafeBytes { Self($0) }
   }
 }

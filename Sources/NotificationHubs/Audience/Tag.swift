@@ -56,7 +56,7 @@ extension Tag {
   /// The tag that reaches every installation of one user: `$UserId:{…}`.
   public static func user(_ userID: String) -> Tag { braced("$UserId:{", userID) }
 
-  /// The same as a string literal would give, in one allocation.
+  /// The same as string interpolation would give, in one allocation.
   private static func braced(_ keyword: String, _ id: String) -> Tag {
     var text = ""
     text.reserveCapacity(keyword.utf8.count + id.utf8.count + 1)

@@ -91,6 +91,7 @@ extension Installation {
   }
 
   private static func check(_ templates: inout [String: PushTemplate], faults: inout [String]) {
+    // `indices` would hold the dictionary, and so have it copied.
     var index = templates.startIndex
     while index != templates.endIndex {
       let name = templates[index].key

@@ -83,6 +83,18 @@ struct TemplateFaultTests {
     #expect(CompiledTemplate.faults(in: PushTemplate(body: "{\"a\":[\(many)]}")).count == 16)
   }
 
+  @Test("are found though a body that looks the same was read before")
+  func lookalike() {
+    let valid = PushTemplate(body: ##"{"aps":{"alert":"$(K)"}}"##)
+    // The sign of the unit Kelvin is equal to the letter as a character, but no letter of a name.
+    let faulty = PushTemplate(body: valid.body.replacing("K", with: "\u{212A}"))
+    #expect(valid.body == faulty.body)
+    for _ in 0..<2 {
+      #expect(CompiledTemplate.faults(in: valid).isEmpty)
+      #expect(!CompiledTemplate.faults(in: faulty).isEmpty)
+    }
+  }
+
   @Test("never brings the compiler down, whatever is cut off or changed")
   func mutilatedTemplates() throws {
     let seeds = [

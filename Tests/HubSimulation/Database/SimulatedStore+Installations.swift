@@ -9,10 +9,8 @@ extension SimulatedStore {
   }
 
   package func putInstallation(
-    _ installation: consuming Installation, registrations: consuming [RegistrationDraft],
-    hub: Hub.ID, at: Date
+    _ installation: Installation, registrations: [RegistrationDraft], hub: Hub.ID, at: Date
   ) async throws {
-    let (installation, registrations) = (consume installation, consume registrations)
     try await write(ifUnclear: .again) { [self] state in
       try state.requireHub(hub)
       let row = state.installation(installation.installationID, hub: hub)
