@@ -3,12 +3,15 @@ import Foundation
 #if canImport(Glibc)
   import Glibc
   private let stream = Int32(SOCK_STREAM.rawValue)
+  private let sending = Int32(MSG_NOSIGNAL)
 #elseif canImport(Musl)
   import Musl
   private let stream = SOCK_STREAM
+  private let sending = Int32(MSG_NOSIGNAL)
 #elseif canImport(Darwin)
   import Darwin
   private let stream = SOCK_STREAM
+  private let sending: Int32 = 0
 #endif
 
 /// Says that it is a PostgreSQL server of some version, and that it takes writes; it knows no more.
@@ -102,6 +105,6 @@ package final class OldPostgres: Sendable {
   }
 
   private static func write(_ client: Int32, _ bytes: [UInt8]) {
-    _ = bytes.withUnsafeBytes { send(client, $0.baseAddress, $0.count, 0) }
+    _ = bytes.withUnsafeBytes { send(client, $0.baseAddress, $0.count, sending) }
   }
 }

@@ -92,6 +92,8 @@ package final class PostgresProxy: Sendable {
 
   package func stop() {
     state.withLock { $0.isStopping = true }
+    // The other end may just have been closed.
+    signal(SIGPIPE, SIG_IGN)
     var byte: UInt8 = 0
     _ = write(wake, &byte, 1)
   }
