@@ -6,6 +6,8 @@ import NotificationHubs
 /// The check of a request's caller before its handler is called: the owner of this process, a
 /// signed-in operator, or a token.
 extension HubAPI {
+  /// Admits the caller of an operation in a hub.
+  /// - Throws: The refusal: 401, 403 or 404.
   func enter(
     _ request: HTTPRequest, _ parameters: HTTPPathParameters, _ replies: Replies,
     by terms: RouteTerms, _ note: inout RequestNote

@@ -99,6 +99,7 @@ public struct SharedAccessSignature: Hashable, Sendable {
       let end = bytes[start...].firstIndex(of: UInt8(ascii: "&")) ?? bytes.count
       if let equals = bytes[start..<end].firstIndex(of: UInt8(ascii: "=")) {
         let value = (equals + 1)..<end
+        // On the bytes in place: comparing slices took a third of all parsing.
         func isField(_ word: StaticString) -> Bool {
           word.utf8CodeUnitCount == equals - start
             && (0..<word.utf8CodeUnitCount).allSatisfy {
