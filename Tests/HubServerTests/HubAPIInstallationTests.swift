@@ -84,7 +84,7 @@ struct HubAPIInstallationTests {
         }))
     let id = try #require(try await hub.store.hubs().first).id
     try await hub.store.putInstallation(
-      old, registrations: old.registrationDrafts, hub: id, at: TestHub.now)
+      old, registrations: old.registrationDrafts, request: nil, hub: id, at: TestHub.now)
     func patch(_ op: String) async -> HTTPStatus {
       await hub.send(.patch, Self.path, body: "[\(op)]").status
     }
@@ -94,6 +94,36 @@ struct HubAPIInstallationTests {
     #expect(await patch(#"{"op":"add","path":"/tags","value":"new"}"#) == .badRequest)
     #expect(await patch(#"{"op":"remove","path":"/templates/n1"}"#) == .ok)
     #expect(await patch(#"{"op":"add","path":"/tags","value":"new"}"#) == .ok)
+  }
+
+  @Test("a repeated request is read again once other rules hold, and restores what was patched")
+  func repeats() async throws {
+    let hub = try await TestHub()
+    let tags = (0..<60).map { "\"t\($0)\"" }.joined(separator: ",")
+    let body = #"{"platform":"apns","pushChannel":"0A","tags":[\#(tags)],"templates":"#
+      + #"{"n":{"body":"{\"aps\":{}}","tags":["one-more"]}}}"#
+    for _ in 0..<2 { #expect(await hub.send(.put, Self.path, body: body).status == .ok) }
+    let before = await hub.send(.get, Self.path).text
+    let patch = #"[{"op":"remove","path":"/tags/t1"}]"#
+    #expect(await hub.send(.patch, Self.path, body: patch).status == .ok)
+    #expect(await hub.send(.get, Self.path).text != before)
+    #expect(await hub.send(.put, Self.path, body: body).status == .ok)
+    #expect(await hub.send(.get, Self.path).text == before)
+
+    let strict = try await TestHub(hubs: [], store: hub.store, limits: .strict)
+    let stored = try #require(try await hub.store.hubs().first)
+    await #expect(throws: HubFailure.self) {
+      try await strict.service.installations.put(hub: stored, id: "i1", body: Array(body.utf8))
+    }
+    // Of a hub with a time to live each request renews it.
+    let mortal = Hub(
+      id: stored.id, name: stored.name, registrationTTL: 3_600, createdAt: stored.createdAt)
+    for _ in 0..<2 {
+      hub.clock.advance(by: .seconds(60))
+      try await hub.service.installations.put(hub: mortal, id: "i1", body: Array(body.utf8))
+      let expires = try await hub.store.installation("i1", hub: stored.id)?.expirationTime
+      #expect(expires == hub.clock.now.addingTimeInterval(3_600))
+    }
   }
 
   static let badPatches = [

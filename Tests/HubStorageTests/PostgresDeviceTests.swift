@@ -28,7 +28,7 @@ struct PostgresDeviceTests {
 
   private func put(_ store: PostgresHubStore, _ device: SampleDevice) async throws {
     try await store.putInstallation(
-      device.installation, registrations: device.registrations, hub: 1, at: Self.now)
+      device.installation, registrations: device.registrations, request: nil, hub: 1, at: Self.now)
   }
 
   private func query(_ expression: TagExpression? = nil) -> AudienceQuery {

@@ -40,7 +40,7 @@ struct RowReaderTests {
       for number in 0..<40 {
         large.pushVariables["text\(number)"] = String(repeating: "x", count: 500)
       }
-      try await store.putInstallation(large, registrations: [], hub: hub, at: .now)
+      try await store.putInstallation(large, registrations: [], request: nil, hub: hub, at: .now)
       try await store.put(SampleDevice("small"), hub: hub, at: .now)
       #expect(try store.engine.rows.read { try $0.installation("small", hub: hub) } != nil)
       #expect(try store.engine.rows.read { try $0.installation("large", hub: hub) } == nil)

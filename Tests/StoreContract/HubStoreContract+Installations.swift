@@ -8,7 +8,7 @@ extension HubStoreContract {
       let hub = try await makeHub(store)
       let full = fullInstallation
       try await store.putInstallation(
-        full, registrations: SampleDevice.registrations(of: full), hub: hub, at: now)
+        full, registrations: SampleDevice.registrations(of: full), request: nil, hub: hub, at: now)
       try expectEqual(try await store.installation(full.installationID, hub: hub), full)
       let plain = SampleDevice("i-2").installation
       try await store.put(SampleDevice("i-2"), hub: hub, at: now)
@@ -69,7 +69,8 @@ extension HubStoreContract {
       var tiled = SampleDevice("tiled", platform: .wns).installation
       tiled.secondaryTiles = ["t": SecondaryTile(pushChannel: "https://t", tags: ["Ölmarkt"])]
       try await store.putInstallation(
-        tiled, registrations: SampleDevice.registrations(of: tiled), hub: hub, at: now)
+        tiled, registrations: SampleDevice.registrations(of: tiled), request: nil, hub: hub, at: now
+      )
       for (search, wanted) in [
         ("phone", ["Phone-A7", "phone-b8"]), ("oslo", ["Phone-A7", "phone-b8"]),
         ("ANN@", ["Phone-A7"]), ("-c", ["tab-c9"]), ("evening", ["tab-c9"]), ("ölm", ["tiled"]),
@@ -103,7 +104,8 @@ extension HubStoreContract {
             endpoint: "https://push.example/a", p256dh: "k", auth: "s"))
         installation.writesSubscriptionAsText = isText
         try await store.putInstallation(
-          installation, registrations: SampleDevice.registrations(of: installation), hub: hub,
+          installation, registrations: SampleDevice.registrations(of: installation), request: nil,
+          hub: hub,
           at: now)
         try expectEqual(try await store.installation("i-1", hub: hub), installation)
       }
@@ -134,6 +136,49 @@ extension HubStoreContract {
       try expectEqual(second.map(\.registration), first.map(\.registration))
       try expectEqual(
         second.map(\.confirmedAt), first.map { $0.confirmedAt + 60_000 }, "times of confirmation")
+    },
+    Clause("the same request is recognised only while its installation is as it left it") { store in
+      let hub = try await makeHub(store)
+      let device = SampleDevice("i-1", tags: ["red"], templates: ["main": template()])
+      try await store.accept(record("n-1", hub: hub))
+      let request = InstallationRequest(body: [1, 2, 3], rules: [60])
+      /// Whether it was recognised, which an engine may never do; then its time is recorded.
+      func confirms(_ request: InstallationRequest, after seconds: Double) async throws -> Bool {
+        let at = now.addingTimeInterval(seconds)
+        let isSame = try await store.confirmInstallation(
+          "i-1", request: request, hub: hub, at: at)
+        if isSame {
+          try expectEqual(
+            Set(try await all(store, hub).map(\.confirmedAt)),
+            [Int64(at.timeIntervalSince1970 * 1000)], "times of confirmation")
+        }
+        return isSame
+      }
+      func put() async throws {
+        try await store.putInstallation(
+          device.installation, registrations: device.registrations, request: request, hub: hub,
+          at: now)
+      }
+      try expect(try await !confirms(request, after: 1), "a device that is not there")
+      try await put()
+      let isKnown = try await confirms(request, after: 2)
+      for other in [
+        InstallationRequest(body: [1, 2, 3, 0], rules: [60]),
+        InstallationRequest(body: [1, 2, 3], rules: [61]),
+      ] { try expect(try await !confirms(other, after: 3), "another request") }
+      _ = try await store.updateInstallation("i-1", hub: hub, at: now) { _ in
+        (device.installation, device.registrations)
+      }
+      try expect(try await !confirms(request, after: 4), "after a change in another way")
+      try await put()
+      try expectEqual(try await confirms(request, after: 5), isKnown)
+      try await condemn(store, hub, ["HANDLE-i-1"])
+      try expect(try await !confirms(request, after: 6), "after its handle was removed")
+      try await put()
+      try expectEqual(try await confirms(request, after: 7), isKnown)
+      try expectEqual(try await all(store, hub).count, 2, "registrations")
+      try expect(try await store.deleteInstallation("i-1", hub: hub), "deleted")
+      try expect(try await !confirms(request, after: 8), "after its deletion")
     },
     Clause("a registration keeps its number while its installation changes") { store in
       let hub = try await makeHub(store)

@@ -53,7 +53,8 @@ extension HubStoreContract {
       let hub = try await makeHub(store)
       var dead = device("i-1", expires: 10)
       dead.installation.pushChannelExpired = true
-      try await store.putInstallation(dead.installation, registrations: [], hub: hub, at: now)
+      try await store.putInstallation(
+        dead.installation, registrations: [], request: nil, hub: hub, at: now)
       try await clearAll(store, expiredBy: now.addingTimeInterval(10))
       try expect(try await store.installation("i-1", hub: hub) == nil, "it is left")
     },

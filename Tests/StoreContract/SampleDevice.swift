@@ -52,7 +52,7 @@ extension HubStore {
   /// Writes the device and its registrations.
   package func put(_ device: SampleDevice, hub: Hub.ID, at: Date) async throws {
     try await putInstallation(
-      device.installation, registrations: device.registrations, hub: hub, at: at)
+      device.installation, registrations: device.registrations, request: nil, hub: hub, at: at)
   }
 }
 

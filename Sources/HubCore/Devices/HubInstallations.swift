@@ -15,14 +15,29 @@ package struct HubInstallations: HubSubject {
     hub: Hub, id: String, body: [UInt8]
   ) async throws(HubFailure) {
     let now = clock.now()
+    let request = repeatable(body, hub: hub)
+    if let request {
+      let isRepeat = try await answering {
+        try await store.confirmInstallation(id, request: request, hub: hub.id, at: now)
+      }
+      if isRepeat { return }
+    }
     let (installation, drafts) = try await reading(body) {
       try read(body, hub: hub, id: id, at: now)
     }
     // Not with `answering`, whose closure could not consume them.
     do {
       try await store.putInstallation(
-        consume installation, registrations: consume drafts, hub: hub.id, at: now)
+        consume installation, registrations: consume drafts, request: request,
+        hub: hub.id, at: now)
     } catch { throw HubFailure(answering: error) }
+  }
+
+  /// The request whose repeat changes nothing; `nil` where each repeat sets a new time to live.
+  private func repeatable(_ body: [UInt8], hub: Hub) -> InstallationRequest? {
+    guard hub.registrationTTL == nil else { return nil }
+    return InstallationRequest(
+      body: body, rules: [limits.tagsPerInstallation, limits.refusesRetired ? 1 : 0])
   }
 
   // Kept out of the asynchronous function, whose local values take memory of every task.

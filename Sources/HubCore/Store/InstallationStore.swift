@@ -81,14 +81,35 @@ package struct InstallationPage: Sendable {
   package func isFull(_ limit: Int) -> Bool { installations.count >= limit || size.isReached }
 }
 
+/// A request that writes an installation, by which a repeat is recognised without reading it.
+package struct InstallationRequest: Sendable {
+  package let body: [UInt8]
+  /// What else decides how the body is read.
+  package let rules: [Int]
+
+  package init(body: [UInt8], rules: [Int]) {
+    self.body = body
+    self.rules = rules
+  }
+}
+
 /// Installations, each with the registrations that are derived from it.
 package protocol InstallationStore: Sendable {
   func installation(_ id: String, hub: Hub.ID) async throws -> Installation?
+  /// Records that a device was seen, if its installation is as the same request has left it and has
+  /// not expired. The record may be written a little later than the call returns.
+  /// - Returns: `false` if that is not certain, and the request has to be read and written. An engine
+  ///   that could not tell without another round trip always returns that.
+  func confirmInstallation(
+    _ id: String, request: InstallationRequest, hub: Hub.ID, at: Date
+  ) async throws -> Bool
   /// Creates or replaces the installation and its derived registrations. Consumes both, so that they
   /// are freed where they were made, and not after the write on another thread.
+  /// - Parameter request: What ``confirmInstallation(_:request:hub:at:)`` shall recognise; `nil` for
+  ///   a request whose repeat means something else.
   func putInstallation(
     _ installation: consuming Installation, registrations: consuming [RegistrationDraft],
-    hub: Hub.ID, at: Date
+    request: InstallationRequest?, hub: Hub.ID, at: Date
   ) async throws
   /// Reads, changes and writes an installation in one transaction; nothing is written when
   /// `change` throws. The etags of its registrations rise.
@@ -112,4 +133,10 @@ package protocol InstallationStore: Sendable {
   /// which reports the rest.
   /// - Parameter userID: Compared without regard to letter case, as in the implicit tag of a user.
   func eraseUser(_ userID: String, hub: Hub.ID) async throws -> UserErasure
+}
+
+extension InstallationStore {
+  package func confirmInstallation(
+    _ id: String, request: InstallationRequest, hub: Hub.ID, at: Date
+  ) async throws -> Bool { false }
 }

@@ -19,7 +19,7 @@ extension PostgresHubStore {
 
   package func putInstallation(
     _ installation: consuming Installation, registrations: consuming [RegistrationDraft],
-    hub: Hub.ID, at: Date
+    request: InstallationRequest?, hub: Hub.ID, at: Date
   ) async throws {
     let content = InstallationContent(
       consume installation, registrations: consume registrations, hub: hub, at: at,

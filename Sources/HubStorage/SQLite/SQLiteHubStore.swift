@@ -42,6 +42,9 @@ package struct SQLiteHubStore: HubStore {
     package var countedNames = 1_000
     /// The largest size of the file in pages of 4 KiB, for tests of a full disk.
     package var maximumPages: Int?
+    /// The release that uses the file: what another one has written is read again when a device
+    /// registers again.
+    package var release = ""
     /// Whether a database of an older version is migrated. A command must not do that while a
     /// server of the older version uses it.
     package var mayMigrate = true
@@ -130,7 +133,7 @@ package struct SQLiteHubStore: HubStore {
   }
 
   /// Calls the interceptor.
-  private func intercepted<Value: Sendable>(
+  func intercepted<Value: Sendable>(
     _ call: String, _ body: @Sendable () async throws -> Value
   ) async throws -> Value {
     do {

@@ -69,6 +69,7 @@ final class WriteSession {
   /// See ``deviceKeys()``.
   let keys: DeviceKeys
   let keyLogLimit: Int
+  let confirmations: Confirmations
   /// Whether the transaction has changed members of tags beyond ``changes``.
   var hasDroppedTags = false
   /// Whether the transaction has changed hubs, policies or credentials.
@@ -98,11 +99,12 @@ final class WriteSession {
   init(
     connection: SQLiteConnection, sealing: any SecretSealing, sync: CommitSync,
     copier: LogCopier, health: StoreHealth, index: AudienceIndex,
-    recentKeys: RecentKeys, watch: DirectoryWatch, writer: Int64, tagLogLimit: Int,
-    keyLogLimit: Int, vocabulary: VocabularyLimits
+    recentKeys: RecentKeys, confirmations: Confirmations, watch: DirectoryWatch, writer: Int64,
+    tagLogLimit: Int, keyLogLimit: Int, vocabulary: VocabularyLimits
   ) throws {
     self.tagLogLimit = tagLogLimit
     self.keyLogLimit = keyLogLimit
+    self.confirmations = confirmations
     keys = DeviceKeys(connection: connection, recent: recentKeys)
     self.vocabulary = vocabulary
     self.connection = connection

@@ -15,6 +15,7 @@ final class StoreEngine: Sendable {
   let readers: JobQueue<Job<ReadSession>>
   let rows: RowReaders
   let documents: DocumentQueue
+  let confirmations: Confirmations
   private let sync: CommitSync
   private let copier: LogCopier
   private let health: StoreHealth
@@ -32,8 +33,8 @@ final class StoreEngine: Sendable {
 
   private init(
     writer: JobQueue<WriteJob>, readers: JobQueue<Job<ReadSession>>, rows: RowReaders,
-    documents: DocumentQueue, sync: CommitSync, copier: LogCopier, health: StoreHealth,
-    sealing: any SecretSealing,
+    documents: DocumentQueue, confirmations: Confirmations, sync: CommitSync, copier: LogCopier,
+    health: StoreHealth, sealing: any SecretSealing,
     coding: RegistrationIDCoding, watch: DirectoryWatch, discarded: DiscardedCommits?,
     upgrade: StoreUpgrade?
   ) {
@@ -43,6 +44,7 @@ final class StoreEngine: Sendable {
     self.readers = readers
     self.rows = rows
     self.documents = documents
+    self.confirmations = confirmations
     self.sync = sync
     self.copier = copier
     self.health = health
@@ -74,6 +76,7 @@ final class StoreEngine: Sendable {
     let watch = DirectoryWatch()
     let opened = Opened()
     let recentKeys = RecentKeys(writer: identity)
+    let confirmations = Confirmations(release: options.release)
     let isNew = !FileManager.default.fileExists(atPath: path)
     let hadMark = FileManager.default.fileExists(atPath: path + "-mark")
     let mark = CommitMarkFile(database: path)
@@ -85,7 +88,8 @@ final class StoreEngine: Sendable {
         open: {
           let (session, index, upgrade) = try Self.openWriter(
             path: path, sealing: sealing, options: options, sync: sync, copier: copier,
-            health: health, watch: watch, recentKeys: recentKeys, identity: identity)
+            health: health, watch: watch, recentKeys: recentKeys, confirmations: confirmations,
+            identity: identity)
           let coding = try RegistrationReader.idCoding(in: session.connection)
           let commit = session.state.commitNumber
           opened.values.withLock { $0 = (index, coding, commit, upgrade) }
@@ -133,7 +137,7 @@ final class StoreEngine: Sendable {
       }
       return StoreEngine(
         writer: writer, readers: readers, rows: rows,
-        documents: try await .documents(limits: options.limits),
+        documents: try await .documents(limits: options.limits), confirmations: confirmations,
         sync: sync, copier: copier, health: health, sealing: sealing, coding: coding, watch: watch,
         discarded: found.flatMap { DiscardedCommits($0, found: commit) }, upgrade: upgrade)
     } catch {
@@ -155,7 +159,7 @@ final class StoreEngine: Sendable {
   private static func openWriter(
     path: String, sealing: any SecretSealing, options: Options, sync: CommitSync,
     copier: LogCopier, health: StoreHealth, watch: DirectoryWatch, recentKeys: RecentKeys,
-    identity: Int64
+    confirmations: Confirmations, identity: Int64
   ) throws -> (WriteSession, AudienceIndex, StoreUpgrade?) {
     let isNew = !FileManager.default.fileExists(atPath: path)
     do {
@@ -178,7 +182,8 @@ final class StoreEngine: Sendable {
         budget: options.audienceBytes, writer: identity, commit: state.commitNumber)
       let session = try WriteSession(
         connection: connection, sealing: sealing, sync: sync, copier: copier, health: health,
-        index: index, recentKeys: recentKeys, watch: watch, writer: identity,
+        index: index, recentKeys: recentKeys, confirmations: confirmations, watch: watch,
+        writer: identity,
         tagLogLimit: options.tagLogLimit, keyLogLimit: options.keyLogLimit,
         vocabulary: VocabularyLimits(
           tags: options.tagsPerHub, templates: options.templatesPerHub))
@@ -264,6 +269,7 @@ final class StoreEngine: Sendable {
     rows.close()
     await copier.close()
     watch.close()
+    if confirmations.areWaiting { _ = writer.add(ConfirmationJob(confirmations)) }
     // The last connection to close copies the log into the file and removes it.
     await writer.close()
     await sync.close()

@@ -16,11 +16,12 @@ extension Schema {
       "CREATE INDEX template_hash ON template (hub, hash)",
       // `id_hash` and `user_hash` are of the id in lower case; matches are compared in full.
       // `fingerprint` is of everything that was written; an identical write writes nothing else.
+      // `request` is a hash of the last request that wrote the row, 0 for none.
       """
       CREATE TABLE installation (
         id INTEGER PRIMARY KEY, hub INTEGER NOT NULL, id_hash INTEGER NOT NULL,
         public_id TEXT NOT NULL, user_hash INTEGER, fingerprint INTEGER NOT NULL,
-        document BLOB NOT NULL, expires_at INTEGER)
+        document BLOB NOT NULL, expires_at INTEGER, request INTEGER NOT NULL DEFAULT 0)
       """,
       // In the order of arrival, so that an insertion costs no page of its own.
       "CREATE INDEX installation_hub ON installation (hub)",

@@ -9,13 +9,37 @@ extension SQLiteHubStore {
     try await readRows { try $0.installation(id, hub: hub) }
   }
 
+  package func confirmInstallation(
+    _ id: String, request: InstallationRequest, hub: Hub.ID, at: Date
+  ) async throws -> Bool {
+    try await intercepted(#function) { [engine] in
+      let idHash = PreparedInstallation.hash(id.foldingCapitals)
+      guard
+        let mark = engine.confirmations.mark(.installation(idHash: idHash, hub: hub)),
+        case let request = engine.confirmations.hash(request),
+        let number = try engine.rows.read({ session in
+          try session.unchangedInstallation(id, idHash: idHash, request: request, hub: hub, at: at)
+        }) ?? nil
+      else { return false }
+      return engine.confirmations.confirm(number, at: at.milliseconds, since: mark) {
+        [writer = engine.writer, confirmations = engine.confirmations] in
+        _ = writer.add(ConfirmationJob(confirmations))
+      }
+    }
+  }
+
   package func putInstallation(
     _ installation: consuming Installation, registrations: consuming [RegistrationDraft],
-    hub: Hub.ID, at: Date
+    request: InstallationRequest?, hub: Hub.ID, at: Date
   ) async throws {
     let prepared = PreparedInstallation(
-      consume installation, registrations: consume registrations, hub: hub, at: at)
-    try await write(as: prepared.registrations.label) { try InstallationWriter($0).put(prepared) }
+      consume installation, registrations: consume registrations,
+      request: request.map(engine.confirmations.hash) ?? 0, hub: hub, at: at)
+    try await engine.confirmations.writing(prepared.key) {
+      try await write(
+        "putInstallation(_:registrations:request:hub:at:)", as: prepared.registrations.label
+      ) { try InstallationWriter($0).put(prepared) }
+    }
   }
 
   package func updateInstallation(
@@ -23,17 +47,21 @@ extension SQLiteHubStore {
     change: @escaping @Sendable (Installation) throws -> (Installation, [RegistrationDraft])
   ) async throws -> Bool {
     let hash = PreparedInstallation.hash(id.foldingCapitals)
-    return try await write(as: .asked(.devices, rows: JobLabel.unknownRows)) { session in
-      try session.requireHub(hub)
-      guard
-        let row = try session.deviceKeys().installationRow(id, idHash: hash, hub: hub),
-        let present = try session.connection.installation(
-          row.number, templates: session.templates)
-      else { return false }
-      let (changed, registrations) = try change(present)
-      try InstallationWriter(session).write(
-        PreparedInstallation(changed, registrations: registrations, hub: hub, at: at), over: row)
-      return true
+    return try await engine.confirmations.writing(.installation(idHash: hash, hub: hub)) {
+      try await write(
+        "updateInstallation(_:hub:at:change:)", as: .asked(.devices, rows: JobLabel.unknownRows)
+      ) { session in
+        try session.requireHub(hub)
+        guard
+          let row = try session.deviceKeys().installationRow(id, idHash: hash, hub: hub),
+          let present = try session.connection.installation(
+            row.number, templates: session.templates)
+        else { return false }
+        let (changed, registrations) = try change(present)
+        try InstallationWriter(session).write(
+          PreparedInstallation(changed, registrations: registrations, hub: hub, at: at), over: row)
+        return true
+      }
     }
   }
 
@@ -55,6 +83,18 @@ extension SQLiteHubStore {
 }
 
 extension ReadSession {
+  /// The number of an installation that was last written by a request with this hash; `nil` if the
+  /// request has to be read and written.
+  fileprivate func unchangedInstallation(
+    _ id: String, idHash: Int64, request: Int64, hub: Hub.ID, at: Date
+  ) throws -> Int64? {
+    guard try hasHub(hub),
+      let row = try deviceKeys().installationRow(id, idHash: idHash, hub: hub),
+      row.fingerprint != 0, row.request == request, row.expiresAt ?? .max > at.milliseconds
+    else { return nil }
+    return row.number
+  }
+
   /// - Throws: ``RowReaders/TakesLong`` if that may not be done here.
   func installation(_ id: String, hub: Hub.ID) throws -> Installation? {
     let hash = PreparedInstallation.hash(id.foldingCapitals)
@@ -98,13 +138,19 @@ struct PreparedInstallation: Sendable {
   /// The stored value of ``fingerprint``: 0, which no write has, where the document names templates
   /// that no registration has, as after a dead handle.
   let storedFingerprint: Int64
+  /// The hash of the request, 0 for none; see ``InstallationRequest``.
+  let request: Int64
   let registrations: [PreparedRegistration]
   /// Milliseconds since 1970.
   let expiresAt: Int64?
   /// Milliseconds since 1970.
   let at: Int64
 
-  init(_ installation: Installation, registrations: [RegistrationDraft], hub: Hub.ID, at: Date) {
+  init(
+    _ installation: Installation, registrations: [RegistrationDraft], request: Int64 = 0,
+    hub: Hub.ID, at: Date
+  ) {
+    self.request = request
     id = installation.installationID
     self.hub = hub
     idHash = Self.hash(installation.installationID.foldingCapitals)
@@ -126,6 +172,7 @@ struct PreparedInstallation: Sendable {
   }
 
   var fingerprint: Int64 { document.fingerprint }
+  var key: DeviceKey { .installation(idHash: idHash, hub: hub) }
 
   /// The value of `id_hash` or `user_hash` for an id in lower case.
   static func hash(_ folded: String) -> Int64 {
@@ -140,6 +187,8 @@ struct InstallationRow {
   let number: Int64
   let fingerprint: Int64
   let userHash: Int64?
+  let request: Int64
+  let expiresAt: Int64?
 }
 
 /// Installations, and the registrations that are derived from them.
@@ -154,8 +203,13 @@ struct InstallationWriter: WritingSubject {
     try session.requireHub(prepared.hub)
     let row = try session.deviceKeys().installationRow(
       prepared.id, idHash: prepared.idHash, hub: prepared.hub)
+    if let row { session.confirmations.forget(row.number) }
     if let row, row.fingerprint == prepared.fingerprint {
       try confirm(row.number, at: prepared.at)
+      if row.request != prepared.request {
+        try execute(
+          "UPDATE installation SET request = ?2 WHERE id = ?1", row.number, prepared.request)
+      }
     } else {
       // The app has registered again, so nothing removed before is restored.
       if let row { try RemovalWriter(session).forgetRemoved(installation: row.number) }
@@ -228,7 +282,7 @@ struct InstallationWriter: WritingSubject {
     try delete.run()
   }
 
-  private func confirm(_ installation: Int64, at: Int64) throws {
+  func confirm(_ installation: Int64, at: Int64) throws {
     let row = try connection.statement(
       "UPDATE registration SET confirmed_at = ?1, revision = ?3 WHERE installation = ?2")
     try row.bind(at, at: 1)
@@ -242,8 +296,8 @@ struct InstallationWriter: WritingSubject {
     let row = try connection.statement(
       """
       INSERT INTO installation (id, hub, id_hash, public_id, user_hash, fingerprint, document,
-        expires_at)
-      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+        expires_at, request)
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
       """)
     try row.bind(number, at: 1)
     try row.bind(prepared.hub, at: 2)
@@ -253,9 +307,9 @@ struct InstallationWriter: WritingSubject {
     try row.bind(prepared.storedFingerprint, at: 6)
     try row.bind(document, at: 7)
     try row.bind(prepared.expiresAt, at: 8)
+    try row.bind(prepared.request, at: 9)
     try row.run()
-    try DeviceKeyWriter(session).addKey(
-      .installation(idHash: prepared.idHash, hub: prepared.hub), of: number)
+    try DeviceKeyWriter(session).addKey(prepared.key, of: number)
     if let user = prepared.userHash {
       try DeviceKeyWriter(session).addKey(.user(hash: user, hub: prepared.hub), of: number)
     }
@@ -274,7 +328,8 @@ struct InstallationWriter: WritingSubject {
     }
     let row = try connection.statement(
       """
-      UPDATE installation SET user_hash = ?1, fingerprint = ?2, document = ?3, expires_at = ?5
+      UPDATE installation SET user_hash = ?1, fingerprint = ?2, document = ?3, expires_at = ?5,
+        request = ?6
       WHERE id = ?4
       """)
     try row.bind(prepared.userHash, at: 1)
@@ -282,6 +337,7 @@ struct InstallationWriter: WritingSubject {
     try row.bind(document, at: 3)
     try row.bind(old.number, at: 4)
     try row.bind(prepared.expiresAt, at: 5)
+    try row.bind(prepared.request, at: 6)
     try row.run()
   }
 }
@@ -291,12 +347,16 @@ extension DeviceKeys {
     var found: InstallationRow?
     try visit(.installation(idHash: idHash, hub: hub)) { number in
       let row = try connection.statement(
-        "SELECT fingerprint, user_hash, public_id FROM installation WHERE id = ?1 AND hub = ?2")
+        """
+        SELECT fingerprint, user_hash, public_id, request, expires_at FROM installation
+        WHERE id = ?1 AND hub = ?2
+        """)
       try row.bind(number, at: 1)
       try row.bind(hub, at: 2)
       guard try row.step(), row.withBytes(2, { $0.elementsEqual(id.utf8) }) else { return true }
       found = InstallationRow(
-        number: number, fingerprint: row.integer(0), userHash: row.optionalInteger(1))
+        number: number, fingerprint: row.integer(0), userHash: row.optionalInteger(1),
+        request: row.integer(3), expiresAt: row.optionalInteger(4))
       return false
     }
     return found

@@ -95,7 +95,7 @@ actor StoreFixture {
           {
             let device = device(number)
             try await store.putInstallation(
-              device, registrations: device.registrationDrafts, hub: hub, at: now)
+              device, registrations: device.registrationDrafts, request: nil, hub: hub, at: now)
           }
         }
       }

@@ -215,6 +215,8 @@ struct DataDirectory: Sendable {
       throw CommandFailure("\(error)", exitCode: .usage)
     }
     do {
+      var options = options
+      options.release = BelfryVersion.current
       let store = try await SQLiteHubStore.open(
         at: database, sealing: MasterKeySealing(keys), options: options)
       return (store, keys)

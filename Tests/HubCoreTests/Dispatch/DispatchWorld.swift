@@ -97,7 +97,7 @@ struct DispatchWorld {
       installationID: id, platform: platform,
       pushChannel: drafts.first?.channel ?? .handle(id))
     try await store.putInstallation(
-      installation, registrations: drafts, hub: hub.id, at: clock.now)
+      installation, registrations: drafts, request: nil, hub: hub.id, at: clock.now)
   }
 
   func native(

@@ -30,7 +30,7 @@ struct DispatcherStorageTests {
           let installation = Installation(
             installationID: "d\(number)", platform: .apns, pushChannel: .handle("H\(number)"))
           try await store.putInstallation(
-            installation, registrations: [draft], hub: hub.id, at: clock.now)
+            installation, registrations: [draft], request: nil, hub: hub.id, at: clock.now)
         }
       }
       try await group.waitForAll()

@@ -149,7 +149,8 @@ struct RecordingReplay {
 
   private func seed(_ installation: Installation, etag: String?, _ hub: Hub.ID) async throws {
     try await self.hub.store.putInstallation(
-      installation, registrations: installation.registrationDrafts, hub: hub, at: TestHub.now)
+      installation, registrations: installation.registrationDrafts, request: nil, hub: hub,
+      at: TestHub.now)
     guard etag == "2" else { return }
     _ = try await self.hub.store.updateInstallation(
       installation.installationID, hub: hub, at: TestHub.now

@@ -9,7 +9,8 @@ extension SimulatedStore {
   }
 
   package func putInstallation(
-    _ installation: Installation, registrations: [RegistrationDraft], hub: Hub.ID, at: Date
+    _ installation: Installation, registrations: [RegistrationDraft],
+    request: InstallationRequest?, hub: Hub.ID, at: Date
   ) async throws {
     try await write(ifUnclear: .again) { [self] state in
       try state.requireHub(hub)

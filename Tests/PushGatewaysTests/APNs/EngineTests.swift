@@ -92,7 +92,8 @@ struct Engine: Sendable {
       let draft = RegistrationDraft(
         kind: .native, platform: .apns, channel: .handle(token),
         tags: number == 0 ? ["first"] : [])
-      try await store.putInstallation(installation, registrations: [draft], hub: hub.id, at: Date())
+      try await store.putInstallation(
+        installation, registrations: [draft], request: nil, hub: hub.id, at: Date())
     }
     return hub
   }

@@ -60,7 +60,7 @@ private struct RunningHub {
       Installation(installationID: "i", platform: platform, pushChannel: channel),
       registrations: [
         RegistrationDraft(kind: .native, platform: platform, channel: channel, tags: [])
-      ], hub: hub.id, at: Date())
+      ], request: nil, hub: hub.id, at: Date())
   }
 
   private func appID(_ platform: PushPlatform) throws -> String {
