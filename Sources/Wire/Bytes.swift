@@ -25,9 +25,23 @@ extension UInt8 {
 }
 
 extension Collection<UInt8> {
+  /// Calls `body` with the bytes in one piece. Going through a text byte by byte takes several times
+  /// as long.
+  @inlinable package func withBytes<Value>(
+    _ body: (UnsafeBufferPointer<UInt8>) throws -> Value
+  ) rethrows -> Value {
+    if let value = try withContiguousStorageIfAvailable(body) { return value }
+    return try Array(self).withUnsafeBufferPointer(body)
+  }
+
   /// Whether the bytes are equal but for the case of ASCII letters.
   @inlinable package func isEqualIgnoringCase(_ other: some Collection<UInt8>) -> Bool {
-    count == other.count && zip(self, other).allSatisfy { $0.foldedCapital == $1.foldedCapital }
+    guard count == other.count else { return false }
+    return withBytes { left in
+      other.withBytes { right in
+        left.indices.allSatisfy { left[$0].foldedCapital == right[$0].foldedCapital }
+      }
+    }
   }
 }
 
@@ -35,6 +49,7 @@ extension BidirectionalCollection<UInt8> {
   /// The bytes without leading and trailing blanks, tabs and line ends.
   @inlinable package var trimmingBlanks: SubSequence {
     func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
+    if let first, let last, !isBlank(first), !isBlank(last) { return self[...] }
     let head = drop(while: isBlank)
     guard let end = head.lastIndex(where: { !isBlank($0) }) else { return head[endIndex...] }
     return head[...end]
@@ -53,23 +68,18 @@ extension String {
   /// The text in these bytes; `nil` where they are not UTF-8. (The standard library's own check
   /// requires newer systems than the SDK.)
   package init?(checkingUTF8 bytes: some Collection<UInt8>) {
-    // Iterating over a generic collection byte by byte is slow.
-    let text = bytes.withContiguousStorageIfAvailable { Self.checking($0) }
-    guard let text = text ?? Array(bytes).withUnsafeBufferPointer({ Self.checking($0) }) else {
-      return nil
+    let text = bytes.withBytes { bytes -> String? in
+      let text = String(decoding: bytes, as: UTF8.self)
+      // Invalid UTF-8 has been replaced with U+FFFD.
+      return text.utf8.withBytes { $0.elementsEqual(bytes) } ? text : nil
     }
+    guard let text else { return nil }
     self = text
-  }
-
-  private static func checking(_ bytes: UnsafeBufferPointer<UInt8>) -> String? {
-    let text = String(decoding: bytes, as: UTF8.self)
-    // Invalid UTF-8 has been replaced with U+FFFD.
-    return text.utf8.elementsEqual(bytes) ? text : nil
   }
 
   /// `lowercased()`, without copying a text without capitals, as nearly all tags and ids are.
   package var foldingCapitals: String {
-    let isFolded = utf8.allSatisfy { $0 < 0x80 && !(0x41...0x5A).contains($0) }
+    let isFolded = utf8.withBytes { $0.allSatisfy { $0 < 0x80 && !(0x41...0x5A).contains($0) } }
     return isFolded ? self : lowercased()
   }
 }

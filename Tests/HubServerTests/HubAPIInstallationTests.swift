@@ -100,7 +100,8 @@ struct HubAPIInstallationTests {
   func repeats() async throws {
     let hub = try await TestHub()
     let tags = (0..<60).map { "\"t\($0)\"" }.joined(separator: ",")
-    let body = #"{"platform":"apns","pushChannel":"0A","tags":[\#(tags)],"templates":"#
+    let body =
+      #"{"platform":"apns","pushChannel":"0A","tags":[\#(tags)],"templates":"#
       + #"{"n":{"body":"{\"aps\":{}}","tags":["one-more"]}}}"#
     for _ in 0..<2 { #expect(await hub.send(.put, Self.path, body: body).status == .ok) }
     let before = await hub.send(.get, Self.path).text

@@ -1,4 +1,5 @@
 import HubCore
+import Wire
 
 /// Lays values out as bytes for a column: numbers as variable-length integers, texts with their
 /// length in front. ``ByteReader`` reads them back.
@@ -125,8 +126,8 @@ struct StableHash {
     withUnsafeBytes(of: number.littleEndian) { for byte in $0 { combine(byte) } }
   }
 
-  mutating func combine(_ bytes: some Sequence<UInt8>) {
-    for byte in bytes { combine(byte) }
+  mutating func combine(_ bytes: some Collection<UInt8>) {
+    bytes.withBytes { for byte in $0 { combine(byte) } }
   }
 
   /// Combines eight bytes at a time; the hash differs from that of ``combine(_:)``.

@@ -353,7 +353,9 @@ extension DeviceKeys {
         """)
       try row.bind(number, at: 1)
       try row.bind(hub, at: 2)
-      guard try row.step(), row.withBytes(2, { $0.elementsEqual(id.utf8) }) else { return true }
+      guard try row.step(),
+        row.withBytes(2, { stored in id.utf8.withBytes { $0.elementsEqual(stored) } })
+      else { return true }
       found = InstallationRow(
         number: number, fingerprint: row.integer(0), userHash: row.optionalInteger(1),
         request: row.integer(3), expiresAt: row.optionalInteger(4))

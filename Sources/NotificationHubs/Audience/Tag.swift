@@ -94,7 +94,9 @@ extension Tag {
   /// repetitions of the same tag.
   package static func validated(list: [Tag]) throws(WireFormatError) -> [Tag] {
     if list.isEmpty { return list }
-    var seen = Set<String>(minimumCapacity: min(list.count, maximumCount))
+    // Few tags are compared faster than hashed.
+    let areFew = list.count <= 8
+    var seen = Set<String>(minimumCapacity: areFew ? 0 : min(list.count, maximumCount))
     var valid: [Tag] = []
     valid.reserveCapacity(min(list.count, maximumCount))
     var invalid: [String] = []
@@ -105,7 +107,8 @@ extension Tag {
         invalid.append(tag.rawValue)
         continue
       }
-      if seen.insert(trimmed.folded).inserted { valid.append(trimmed) }
+      let isNew = areFew ? !valid.contains(trimmed) : seen.insert(trimmed.folded).inserted
+      if isNew { valid.append(trimmed) }
     }
     guard invalid.isEmpty else { throw Self.invalid(invalid.joined(separator: ",")) }
     guard valid.count <= maximumCount else {
@@ -157,7 +160,7 @@ extension Tag {
       default: false
       }
     }
-    if text.utf8.allSatisfy(isAllowed) { return true }
+    if text.utf8.withBytes({ $0.allSatisfy(isAllowed) }) { return true }
     return text.unicodeScalars.allSatisfy { scalar in
       guard !scalar.isASCII else { return isAllowed(UInt8(scalar.value)) }
       switch scalar.properties.generalCategory {

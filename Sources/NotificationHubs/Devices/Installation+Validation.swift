@@ -127,12 +127,15 @@ extension PushChannel {
       }
       switch platform {
       case .apns:
-        guard text.utf8.count.isMultiple(of: 2), text.utf8.allSatisfy({ Hex.value($0) != nil })
+        guard text.utf8.count.isMultiple(of: 2),
+          text.utf8.withBytes({ $0.allSatisfy { Hex.value($0) != nil } })
         else {
           faults.append("'PushChannel' must be a device token in hexadecimal digits.")
           return self
         }
-        return .handle(text.uppercased())
+        // Mostly all are capitals.
+        let isUpper = text.utf8.withBytes { $0.allSatisfy { $0 < UInt8(ascii: "a") } }
+        return isUpper ? self : .handle(text.uppercased())
       case .browser:
         faults.append("'PushChannel' must hold a subscription with endpoint, p256dh and auth.")
       default: break
