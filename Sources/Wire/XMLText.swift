@@ -8,9 +8,11 @@ extension String {
   /// The text as XML character data: `&`, `<`, `>` are escaped, a carriage return is kept as a
   /// reference, characters that XML 1.0 does not allow are replaced with U+FFFD.
   package var xmlEscaped: String {
-    let needsEscape = utf8.contains {
-      $0 < 0x20 || $0 == UInt8(ascii: "&") || $0 == UInt8(ascii: "<") || $0 == UInt8(ascii: ">")
-        || $0 == 0xEF
+    let needsEscape = utf8.withBytes {
+      $0.contains {
+        $0 < 0x20 || $0 == UInt8(ascii: "&") || $0 == UInt8(ascii: "<") || $0 == UInt8(ascii: ">")
+          || $0 == 0xEF
+      }
     }
     guard needsEscape else { return self }
     var out = ""

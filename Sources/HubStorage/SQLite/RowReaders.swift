@@ -27,11 +27,23 @@ final class RowReaders: Sendable {
   private let sessions: [Session]
   private let health: StoreHealth
 
-  private final class Session: Sendable {
-    /// `nil` once closed.
-    let value: Mutex<ReadSession?>
+  /// A session that is used or left, never waited for in the kernel: `Mutex` asks the kernel each
+  /// time that it finds itself locked, and a wait here is mostly shorter than that.
+  private final class Session: @unchecked Sendable {
+    private let isInUse = Atomic(false)
+    // `isInUse` guards it. `nil` once closed.
+    private var session: ReadSession?
 
-    init(_ session: sending ReadSession) { value = Mutex(session) }
+    init(_ session: sending ReadSession) { self.session = session }
+
+    /// - Returns: `nil` if the session is in use.
+    func useIfFree<Value>(_ body: (inout ReadSession?) -> Value) -> Value? {
+      guard !isInUse.load(ordering: .relaxed),
+        !isInUse.exchange(true, ordering: .acquiring)
+      else { return nil }
+      defer { isInUse.store(false, ordering: .releasing) }
+      return body(&session)
+    }
   }
 
   init(count: Int, health: StoreHealth, open: () throws -> sending ReadSession) throws {
@@ -42,17 +54,17 @@ final class RowReaders: Sendable {
   }
 
   /// Time for which a connection in use is tried again: some reads take that long, and passing a read
-  /// to another thread costs more.
-  private static let patience = Duration.microseconds(20)
+  /// to another thread costs more. First without letting other threads of this core go on.
+  private static let patience = (busy: Duration.microseconds(8), all: Duration.microseconds(20))
 
   /// Runs `body` in a transaction.
   ///
   /// - Returns: `nil` if it has to be done on another thread, or the readers are closed.
   func read<Value: Sendable>(_ body: @Sendable (ReadSession) throws -> Value) throws -> Value? {
-    var end: ContinuousClock.Instant?
-    repeat {
+    var start: ContinuousClock.Instant?
+    while true {
       for session in sessions {
-        let result = session.value.withLockIfAvailable { session -> Result<Value?, any Error> in
+        let result = session.useIfFree { session -> Result<Value?, any Error> in
           guard let session else { return .success(nil) }
           return Result { try session.connection.reading { try body(session) } }
         }
@@ -66,18 +78,20 @@ final class RowReaders: Sendable {
         case nil: continue
         }
       }
-      if end == nil { end = .now + Self.patience }
-      sched_yield()
-    } while end.map { ContinuousClock.now < $0 } ?? false
-    return nil
+      let now = ContinuousClock.now
+      let waited = now - (start ?? now)
+      if start == nil { start = now }
+      if waited > Self.patience.all { return nil }
+      if waited > Self.patience.busy { sched_yield() }
+    }
   }
 
   func close() {
     for session in sessions {
-      session.value.withLock { session in
+      while session.useIfFree({ session -> Void in
         session?.connection.close()
         session = nil
-      }
+      }) == nil { sched_yield() }
     }
   }
 }
