@@ -65,7 +65,7 @@ package final class HubAPI: HTTPHandler {
 
   private func answer(to request: HTTPRequest) async -> HTTPResponse {
     let start = ContinuousClock.now
-    let replies = replies(to: request)
+    let replies = Replies(to: request, api: self)
     var note = RequestNote()
     let answer = await response(to: request, replies: replies, note: &note)
     await keep(note.activity, answer)
@@ -127,7 +127,7 @@ package final class HubAPI: HTTPHandler {
       let sender = try service.sender(of: tokenCall(head), hub: parameters["hub"] ?? "")
       return .passed(sender: sender)
     } catch {
-      let replies = replies(to: head)
+      let replies = Replies(to: head, api: self)
       let answer = replies.failure(error)
       finished(head, answer, RequestNote(), replies, since: .now)
       return .refused(answer)
@@ -145,15 +145,12 @@ package final class HubAPI: HTTPHandler {
       case .tooManyRequests: "Too many bodies of requests are under way; try again later"
       default: "The request cannot be served"
       }
-    return replies(to: request).failure(
+    return Replies(to: request, api: self).failure(
       HubFailure(
         status: status.rawValue, message: message,
         retryAfter: status == .tooManyRequests ? 1 : nil))
   }
 
-  private func replies(to request: HTTPRequest) -> Replies {
-    Replies(to: request, api: self)
-  }
 }
 
 /// A user who can open the store and therefore has all rights in all hubs, without a key.
@@ -183,6 +180,7 @@ struct RequestNote {
 extension HubAPI {
   /// Counts a reply and logs it: a server error as a warning, a refusal as information, anything
   /// else for debugging. The number of refusals logged is limited.
+  // Kept out of the asynchronous function, as above.
   @inline(never)
   func finished(
     _ request: HTTPRequest, _ response: HTTPResponse, _ note: RequestNote, _ replies: Replies,

@@ -25,13 +25,18 @@ extension UInt8 {
 }
 
 extension Collection<UInt8> {
-  /// Calls `body` with the bytes in one piece. Going through a text byte by byte takes several times
-  /// as long.
+  /// Calls `body` with the bytes in one piece, which are copied only if they are not: a text that came
+  /// from Objective-C, or a lazy collection. Going through a generic collection, or a text, byte by
+  /// byte takes several times as long.
   @inlinable package func withBytes<Value>(
     _ body: (UnsafeBufferPointer<UInt8>) throws -> Value
   ) rethrows -> Value {
     if let value = try withContiguousStorageIfAvailable(body) { return value }
     return try Array(self).withUnsafeBufferPointer(body)
+  }
+
+  @inlinable package func hasSameBytes(as other: some Collection<UInt8>) -> Bool {
+    withBytes { left in other.withBytes { left.elementsEqual($0) } }
   }
 
   /// Whether the bytes are equal but for the case of ASCII letters.
@@ -49,10 +54,10 @@ extension BidirectionalCollection<UInt8> {
   /// The bytes without leading and trailing blanks, tabs and line ends.
   @inlinable package var trimmingBlanks: SubSequence {
     func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
-    if let first, let last, !isBlank(first), !isBlank(last) { return self[...] }
-    let head = drop(while: isBlank)
-    guard let end = head.lastIndex(where: { !isBlank($0) }) else { return head[endIndex...] }
-    return head[...end]
+    guard let start = firstIndex(where: { !isBlank($0) }),
+      let end = lastIndex(where: { !isBlank($0) })
+    else { return self[endIndex...] }
+    return self[start...end]
   }
 }
 
@@ -71,7 +76,7 @@ extension String {
     let text = bytes.withBytes { bytes -> String? in
       let text = String(decoding: bytes, as: UTF8.self)
       // Invalid UTF-8 has been replaced with U+FFFD.
-      return text.utf8.withBytes { $0.elementsEqual(bytes) } ? text : nil
+      return text.utf8.hasSameBytes(as: bytes) ? text : nil
     }
     guard let text else { return nil }
     self = text

@@ -93,15 +93,13 @@ extension JSONValue {
     _ text: some Collection<UInt8>, dialect: JSONScanner.Dialect = .strict,
     depthLimit: Int = JSONScanner.maximumDepth, uniqueNames: Bool = false
   ) throws(SyntaxFault) -> JSONValue {
-    let result = text.withContiguousStorageIfAvailable { bytes in
+    let result = text.withBytes { bytes in
       Result { () throws(SyntaxFault) in
         try read(
           bytes: bytes, dialect: dialect, depthLimit: depthLimit, uniqueNames: uniqueNames)
       }
     }
-    if let result { return try result.get() }
-    return try read(
-      Array(text), dialect: dialect, depthLimit: depthLimit, uniqueNames: uniqueNames)
+    return try result.get()
   }
 
   private static func read(

@@ -52,9 +52,7 @@ package enum PercentEncoding {
   package static func decode(
     _ bytes: some Collection<UInt8>, plusIsBlank: Bool = false
   ) -> String? {
-    // Iterating over a generic collection byte by byte is slow.
-    bytes.withContiguousStorageIfAvailable { decode($0, plusIsBlank: plusIsBlank) }
-      ?? Array(bytes).withUnsafeBufferPointer { decode($0, plusIsBlank: plusIsBlank) }
+    bytes.withBytes { decode($0, plusIsBlank: plusIsBlank) }
   }
 
   /// The bytes with every `%XX` decoded once; a `%` without two digits after it is kept.

@@ -42,11 +42,10 @@ package struct XMLNode: Sendable {
   /// Parses the root of a document in UTF-8; `nil` when it is not well-formed, declares a document
   /// type, or nests deeper than any document of the protocol.
   package static func parse(_ document: some Collection<UInt8>) -> XMLNode? {
-    let root = document.withContiguousStorageIfAvailable { bytes in
+    document.withBytes { bytes in
       var scanner = XMLScanner(bytes, depthLimit: 32)
       return try? read(&scanner)
     }
-    return root ?? parse(Array(document))
   }
 
   private static func read(_ scanner: inout XMLScanner) throws -> XMLNode? {

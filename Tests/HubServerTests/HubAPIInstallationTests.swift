@@ -96,32 +96,45 @@ struct HubAPIInstallationTests {
     #expect(await patch(#"{"op":"add","path":"/tags","value":"new"}"#) == .ok)
   }
 
-  @Test("a repeated request is read again once other rules hold, and restores what was patched")
-  func repeats() async throws {
-    let hub = try await TestHub()
-    let tags = (0..<60).map { "\"t\($0)\"" }.joined(separator: ",")
-    let body =
-      #"{"platform":"apns","pushChannel":"0A","tags":[\#(tags)],"templates":"#
-      + #"{"n":{"body":"{\"aps\":{}}","tags":["one-more"]}}}"#
-    for _ in 0..<2 { #expect(await hub.send(.put, Self.path, body: body).status == .ok) }
-    let before = await hub.send(.get, Self.path).text
-    let patch = #"[{"op":"remove","path":"/tags/t1"}]"#
-    #expect(await hub.send(.patch, Self.path, body: patch).status == .ok)
-    #expect(await hub.send(.get, Self.path).text != before)
-    #expect(await hub.send(.put, Self.path, body: body).status == .ok)
-    #expect(await hub.send(.get, Self.path).text == before)
+  @Test("a repeated request is recognised, and is not written")
+  func repeated() async throws {
+    let hook = StoreHook()
+    let hub = try await TestHub(store: temporaryStore(hook))
+    let body = #"{"platform":"apns","pushChannel":"0A"}"#
+    for _ in 0..<3 { #expect(await hub.send(.put, Self.path, body: body).status == .ok) }
+    #expect(hook.count(of: "putInstallation(_:registrations:request:hub:at:)") == 1)
+    #expect(await hub.send(.put, Self.path, body: body + " ").status == .ok)
+    #expect(hook.count(of: "putInstallation(_:registrations:request:hub:at:)") == 2)
+  }
 
-    let strict = try await TestHub(hubs: [], store: hub.store, limits: .strict)
+  private static let narrower: [@Sendable (inout HubLimits) -> Void] = [
+    { $0.tagsPerInstallation = 1 }, { $0.refusesRetired = true },
+  ]
+
+  @Test("a repeated request is read again under other limits", arguments: narrower.indices)
+  func otherLimits(narrower: Int) async throws {
+    let hub = try await TestHub()
+    let body = #"{"platform":"gcm","pushChannel":"0A","tags":["a","b"]}"#
+    #expect(await hub.send(.put, Self.path, body: body).status == .ok)
+    var limits = HubLimits.extended
+    Self.narrower[narrower](&limits)
+    let other = try await TestHub(hubs: [], store: hub.store, limits: limits)
     let stored = try #require(try await hub.store.hubs().first)
     await #expect(throws: HubFailure.self) {
-      try await strict.service.installations.put(hub: stored, id: "i1", body: Array(body.utf8))
+      try await other.service.installations.put(hub: stored, id: "i1", body: Array(body.utf8))
     }
-    // Of a hub with a time to live each request renews it.
+  }
+
+  @Test("in a hub with a time to live, a repeated request renews it")
+  func timeToLive() async throws {
+    let hub = try await TestHub()
+    let stored = try #require(try await hub.store.hubs().first)
     let mortal = Hub(
       id: stored.id, name: stored.name, registrationTTL: 3_600, createdAt: stored.createdAt)
+    let body = Array(#"{"platform":"apns","pushChannel":"0A"}"#.utf8)
     for _ in 0..<2 {
       hub.clock.advance(by: .seconds(60))
-      try await hub.service.installations.put(hub: mortal, id: "i1", body: Array(body.utf8))
+      try await hub.service.installations.put(hub: mortal, id: "i1", body: body)
       let expires = try await hub.store.installation("i1", hub: stored.id)?.expirationTime
       #expect(expires == hub.clock.now.addingTimeInterval(3_600))
     }

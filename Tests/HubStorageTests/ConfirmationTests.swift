@@ -27,7 +27,7 @@ struct ConfirmationTests {
       "i-1", request: Self.request, hub: hub, at: now.addingTimeInterval(seconds))
   }
 
-  /// The time that is in the file.
+  /// The times in the file.
   private func written(_ store: SQLiteHubStore) async throws -> [Int64] {
     try await store.read { try $0.connection.numbers("SELECT confirmed_at FROM registration") }
   }
@@ -63,8 +63,8 @@ struct ConfirmationTests {
       let hub = try await makeHub(store)
       try await put(store, hub)
       let key = DeviceKey.installation(idHash: PreparedInstallation.hash("i-1"), hub: hub)
-      try await store.engine.confirmations.writing(key) {
-        let whileTwo = try await store.engine.confirmations.writing(key) {
+      try await store.engine.confirmations.whileWriting(key) {
+        let whileTwo = try await store.engine.confirmations.whileWriting(key) {
           try await confirms(store, hub, after: 1)
         }
         let whileOne = try await confirms(store, hub, after: 1)
@@ -80,14 +80,13 @@ struct ConfirmationTests {
       let hub = try await makeHub(store)
       try await put(store, hub)
       let confirmations = store.engine.confirmations
-      await confirmations.removing {}
       let key = DeviceKey.installation(idHash: 1, hub: hub)
-      let mark = try #require(confirmations.mark(key))
-      await confirmations.removing {
-        #expect(confirmations.mark(key) == nil)
-        #expect(!confirmations.confirm(1, at: 0, since: mark) {})
+      let attempt = try #require(confirmations.attempt(key, of: 1))
+      await confirmations.whileRemoving {
+        #expect(confirmations.attempt(key, of: 1) == nil)
+        #expect(!confirmations.confirm(1, at: 0, attempt))
       }
-      #expect(!confirmations.confirm(1, at: 0, since: mark) {})
+      #expect(!confirmations.confirm(1, at: 0, attempt))
       #expect(!confirmations.areWaiting)
       #expect(try await confirms(store, hub, after: 1))
     }
@@ -126,8 +125,8 @@ struct ConfirmationTests {
       var options = SQLiteHubStore.Options()
       options.release = "2.0"
       store = try await SQLiteHubStore.open(at: path, sealing: TestSealing(), options: options)
-      // Closing has written the time.
-      #expect(try await written(store) == [1_700_000_001_000])
+      // Closing has written the latest time.
+      #expect(try await written(store) == [1_700_000_059_000])
       #expect(try await !confirms(store, hub, after: 2))
       // Nothing else has changed, so the row only learns the request.
       try await put(store, hub)
@@ -136,15 +135,90 @@ struct ConfirmationTests {
     }
   }
 
-  @Test("are looked up less while most devices are new")
-  func luck() async throws {
-    let confirmations = Confirmations(release: "")
-    let key = DeviceKey.installation(idHash: 1, hub: 1)
-    let asked = (0..<1_000).count { _ in confirmations.mark(key) != nil }
-    #expect((60...160).contains(asked))
-    for _ in 0..<32 {
-      if let mark = confirmations.mark(key) { _ = confirmations.confirm(1, at: 0, since: mark) {} }
+  @Test("are refused once the disk is full, and a time that waits is written when there is room")
+  func fullDisk() async throws {
+    let disk = try FaultyDisk()
+    var options = SQLiteHubStore.Options()
+    options.fileSystem = disk.name
+    try await withTemporaryStore(options: options) { store in
+      let hub = try await makeHub(store)
+      try await put(store, hub)
+      let confirmations = store.engine.confirmations
+      disk.fault = .full
+      #expect(try await confirms(store, hub, after: 1))
+      try await withLimit(.seconds(60), "the time to be refused") {
+        while try await confirms(store, hub, after: 2) { await Task.yield() }
+      }
+      #expect(confirmations.areWaiting)
+      #expect(try await written(store) == [1_700_000_000_000])
+      disk.fault = .none
+      try await withLimit(.seconds(60), "the time to be written") {
+        while confirmations.areWaiting { try await Task.sleep(for: .milliseconds(10)) }
+      }
+      #expect(try await written(store) == [1_700_000_002_000])
+      // The keys of devices are read again by the next write.
+      try await put(store, hub)
+      #expect(try await confirms(store, hub, after: 3))
     }
-    #expect(confirmations.mark(key) != nil && confirmations.mark(key) != nil)
+  }
+
+  @Test("do not set a later time back")
+  func laterTime() async throws {
+    try await withTemporaryStore { store in
+      let hub = try await makeHub(store)
+      try await put(store, hub)
+      #expect(try await confirms(store, hub, after: -60))
+      #expect(try await confirms(store, hub, after: -30))
+      await store.writeTimes()
+      #expect(try await written(store) == [1_700_000_000_000])
+    }
+  }
+
+  @Test("are seen by a send before their time is written")
+  func seenBySend() async throws {
+    try await withTemporaryStore { store in
+      let hub = try await makeHub(store)
+      try await put(store, hub)
+      #expect(try await confirms(store, hub, after: 60))
+      let page = try await store.targets(
+        AudienceQuery(hub: hub, kind: .native(.apns), expression: nil, asOf: now), after: 0,
+        limit: 10)
+      #expect(page.targets.map(\.confirmedAt) == [1_700_000_060_000])
+    }
+  }
+
+  @Test(
+    "are recognised by a hash that differs in each store, so that none with the same can be made")
+  func keyedHash() async throws {
+    var hashes: Set<[Int64]> = []
+    for _ in 0..<2 {
+      try await withTemporaryStore { store in
+        let hub = try await makeHub(store)
+        try await put(store, hub)
+        hashes.insert(
+          try await store.read { session in
+            try session.connection.numbers("SELECT request FROM installation")
+              + session.connection.numbers("SELECT fingerprint FROM installation")
+          })
+      }
+    }
+    #expect(hashes.count == 2 && hashes.first?.count == 2)
+    #expect(Set(hashes.joined()).count == 4)
+  }
+
+  @Test("are looked up less while most devices are new")
+  func credit() async throws {
+    let queue = JobQueue<WriteJob>()
+    queue.closeWithoutWaiting()
+    let confirmations = Confirmations(writer: queue)
+    let key = DeviceKey.installation(idHash: 1, hub: 1)
+    let asked = (0..<1_000).count { _ in confirmations.attempt(key, of: 1) != nil }
+    #expect(asked == 48 + 952 / 16)
+    for _ in 0..<16 {
+      if let attempt = confirmations.attempt(key, of: 1) {
+        _ = confirmations.confirm(1, at: 0, attempt)
+      }
+    }
+    #expect((0..<4).allSatisfy { _ in confirmations.attempt(key, of: 1) != nil })
   }
 }

@@ -84,6 +84,24 @@ struct OpeningTests {
     }
   }
 
+  @Test("adds to a database from before the first release what its installations have gained since")
+  func completed() async throws {
+    try await withDirectory { directory in
+      let path = directory.path("hub.sqlite")
+      try await open(path).close()
+      do {
+        let connection = try SQLiteConnection(path: path)
+        defer { connection.close() }
+        try connection.execute("ALTER TABLE installation DROP COLUMN request")
+      }
+      let store = try await open(path)
+      let hub = try await makeHub(store)
+      try await store.put(SampleDevice("i-1"), hub: hub, at: .now)
+      #expect(try await store.installation("i-1", hub: hub) != nil)
+      try await store.close()
+    }
+  }
+
   @Test(
     "refuses a PostgreSQL database whose payloads cannot be cleared, and says what to do",
     .enabled(if: PostgresStores.areInstalled, "PostgreSQL's server is not installed"))

@@ -387,7 +387,7 @@ struct PostgresDeviceTests {
             RegistrationDraft(
               kind: .native, platform: .apns, channel: .handle("H\(number)-\(tile)"),
               secondaryTileName: "t\(tile)")
-          }, hub: 1, at: Self.now, slots: engine.shared.slots)
+          }, hub: 1, at: Self.now, shared: engine.shared)
       }
       let written = Mutex(0)
       try await engine.perform(.single, on: engine.writers, ifUnclear: .again) { session in

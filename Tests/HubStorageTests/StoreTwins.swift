@@ -109,6 +109,7 @@ struct StoreTwins {
       try await same("a device") { store, side in
         let id = one.installationID
         if try await store.confirmInstallation(id, request: request, hub: hub[side], at: now) {
+          await (store as? SQLiteHubStore)?.writeTimes()
           return
         }
         try await store.putInstallation(
@@ -510,5 +511,13 @@ extension Checkpoint {
       failures.append(
         Failure(registration: registration, outcome: outcome, status: 400, reason: nil))
     }
+  }
+}
+
+extension SQLiteHubStore {
+  /// Writes the times of repeated registrations, which would be written a little later.
+  func writeTimes() async {
+    engine.confirmations.writeTimes()
+    while engine.confirmations.areWaiting { await Task.yield() }
   }
 }

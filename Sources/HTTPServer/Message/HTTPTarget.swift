@@ -91,7 +91,8 @@ package struct HTTPTarget: Sendable, CustomStringConvertible, ExpressibleByStrin
     return rawQuery.split(separator: ASCII.ampersand).map(HTTPQueryItem.init)
   }
 
-  /// The first query item with this (decoded) name, regardless of letter case.
+  /// The first query item with this (decoded) name, regardless of letter case. Each request asks for
+  /// some, so no array of all is made.
   package func queryItem(_ name: String) -> HTTPQueryItem? {
     guard var rest = rawQuery else { return nil }
     while !rest.isEmpty {

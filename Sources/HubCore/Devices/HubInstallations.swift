@@ -15,7 +15,7 @@ package struct HubInstallations: HubSubject {
     hub: Hub, id: String, body: [UInt8]
   ) async throws(HubFailure) {
     let now = clock.now()
-    let request = repeatable(body, hub: hub)
+    let request = confirmableRequest(body, hub: hub)
     if let request {
       let isRepeat = try await answering {
         try await store.confirmInstallation(id, request: request, hub: hub.id, at: now)
@@ -34,10 +34,9 @@ package struct HubInstallations: HubSubject {
   }
 
   /// The request whose repeat changes nothing; `nil` where each repeat sets a new time to live.
-  private func repeatable(_ body: [UInt8], hub: Hub) -> InstallationRequest? {
+  private func confirmableRequest(_ body: [UInt8], hub: Hub) -> InstallationRequest? {
     guard hub.registrationTTL == nil else { return nil }
-    return InstallationRequest(
-      body: body, rules: [limits.tagsPerInstallation, limits.refusesRetired ? 1 : 0])
+    return InstallationRequest(body: body, rules: limits.installationRules)
   }
 
   // Kept out of the asynchronous function, whose local values take memory of every task.

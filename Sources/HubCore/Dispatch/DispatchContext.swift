@@ -1,6 +1,7 @@
 import Foundation
 import NotificationHubs
 import Synchronization
+import Wire
 
 /// The facts that all pages of one notification share; made once, read from many tasks.
 final class DispatchContext: Sendable {
@@ -291,10 +292,7 @@ struct PushIDSeed: Sendable {
 
   /// Passes eight bytes at a time, and at last the rest with the length.
   private static func fold(_ bytes: some Collection<UInt8>, _ body: (UInt64) -> Void) {
-    // All bytes are contiguous, except for a text that came from Objective-C.
-    if bytes.withContiguousStorageIfAvailable({ fold(UnsafeRawBufferPointer($0), body) }) == nil {
-      Array(bytes).withUnsafeBytes { fold($0, body) }
-    }
+    bytes.withBytes { fold(UnsafeRawBufferPointer($0), body) }
   }
 
   private static func fold(_ bytes: UnsafeRawBufferPointer, _ body: (UInt64) -> Void) {

@@ -266,9 +266,7 @@ struct Lanes {
 
   /// An alarm may have come after a page was judged and before it is recorded: spares its handles.
   func sparingDoubted(_ checkpoint: Checkpoint) -> Checkpoint {
-    guard !checkpoint.deadHandles.isEmpty || !checkpoint.replacedHandles.isEmpty else {
-      return checkpoint
-    }
+    guard checkpoint.changesHandles else { return checkpoint }
     var checkpoint = checkpoint
     let hub = checkpoint.hub
     func isDoubted(_ handle: Checkpoint.Condemned) -> Bool {

@@ -42,6 +42,10 @@ package struct HubLimits: Hashable, Sendable {
   package var keptText: TimeInterval?
   var hidesText: Bool { keptText == 0 }
 
+  /// Every limit that decides whether an installation is accepted: a request that was accepted under
+  /// others is read again.
+  var installationRules: [Int] { [tagsPerInstallation, refusesRetired ? 1 : 0] }
+
   /// The limits of the original (docs/protocol/rest.md, section 9).
   package static let strict = HubLimits(
     tags: .service, tagsPerInstallation: 60, devicesPerBatch: 1000, scheduleHorizon: 7 * 86_400)

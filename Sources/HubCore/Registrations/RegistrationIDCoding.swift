@@ -45,52 +45,8 @@ package struct RegistrationIDCoding: Sendable {
   }
 }
 
-/// SipHash-2-4 of whole 64-bit words: a short keyed hash that cannot be predicted without its key.
-/// - SeeAlso: <https://www.aumasson.jp/siphash/siphash.pdf>
-private struct SipHash {
-  private var (v0, v1, v2, v3): (UInt64, UInt64, UInt64, UInt64)
-  private var length: UInt64 = 0
-
-  init(key: (UInt64, UInt64)) {
-    v0 = key.0 ^ 0x736f_6d65_7073_6575
-    v1 = key.1 ^ 0x646f_7261_6e64_6f6d
-    v2 = key.0 ^ 0x6c79_6765_6e65_7261
-    v3 = key.1 ^ 0x7465_6462_7974_6573
-  }
-
-  mutating func combine(_ word: UInt64) {
-    length += 8
-    compress(word)
-  }
-
-  mutating func finish() -> UInt64 {
-    compress(length << 56)
-    v2 ^= 0xff
-    for _ in 0..<4 { round() }
-    return v0 ^ v1 ^ v2 ^ v3
-  }
-
-  private mutating func compress(_ word: UInt64) {
-    v3 ^= word
-    round()
-    round()
-    v0 ^= word
-  }
-
-  private mutating func round() {
-    v0 = v0 &+ v1
-    v1 = v1 << 13 | v1 >> 51
-    v1 ^= v0
-    v0 = v0 << 32 | v0 >> 32
-    v2 = v2 &+ v3
-    v3 = v3 << 16 | v3 >> 48
-    v3 ^= v2
-    v0 = v0 &+ v3
-    v3 = v3 << 21 | v3 >> 43
-    v3 ^= v0
-    v2 = v2 &+ v1
-    v1 = v1 << 17 | v1 >> 47
-    v1 ^= v2
-    v2 = v2 << 32 | v2 >> 32
-  }
+extension RegistrationIDCoding {
+  /// The beginning of hashes of what devices write. Nobody without the key finds other contents with
+  /// the same hash, by which a device would be taken for unchanged.
+  package var contentHash: SipHash { SipHash(key: (key.0 ^ 0x636f_6e74_656e_7473, key.1)) }
 }

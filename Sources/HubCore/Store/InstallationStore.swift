@@ -84,7 +84,7 @@ package struct InstallationPage: Sendable {
 /// A request that writes an installation, by which a repeat is recognised without reading it.
 package struct InstallationRequest: Sendable {
   package let body: [UInt8]
-  /// What else decides how the body is read.
+  /// The limits that decide whether the body is accepted.
   package let rules: [Int]
 
   package init(body: [UInt8], rules: [Int]) {
@@ -97,7 +97,8 @@ package struct InstallationRequest: Sendable {
 package protocol InstallationStore: Sendable {
   func installation(_ id: String, hub: Hub.ID) async throws -> Installation?
   /// Records that a device was seen, if its installation is as the same request has left it and has
-  /// not expired. The record may be written a little later than the call returns.
+  /// not expired. The time may be written, and seen by ``AudienceStore/targets(_:after:limit:)``, a
+  /// little later.
   /// - Returns: `false` if that is not certain, and the request has to be read and written. An engine
   ///   that could not tell without another round trip always returns that.
   func confirmInstallation(
@@ -105,8 +106,8 @@ package protocol InstallationStore: Sendable {
   ) async throws -> Bool
   /// Creates or replaces the installation and its derived registrations. Consumes both, so that they
   /// are freed where they were made, and not after the write on another thread.
-  /// - Parameter request: What ``confirmInstallation(_:request:hub:at:)`` shall recognise; `nil` for
-  ///   a request whose repeat means something else.
+  /// - Parameter request: The request that ``confirmInstallation(_:request:hub:at:)`` recognises;
+  ///   `nil` if a repeat of it changes something.
   func putInstallation(
     _ installation: consuming Installation, registrations: consuming [RegistrationDraft],
     request: InstallationRequest?, hub: Hub.ID, at: Date

@@ -180,6 +180,7 @@ package struct Checkpoint: Sendable {
   /// the new one, their installation too. Each leaves feedback with the outcome `RefreshToken`, and
   /// the old handle can be restored.
   package var replacedHandles: [Condemned]
+  package var changesHandles: Bool { !deadHandles.isEmpty || !replacedHandles.isEmpty }
   /// Registrations that are kept although their handle was reported dead, because the push
   /// service's report is in doubt; they leave no feedback either, because applications delete
   /// devices by it.

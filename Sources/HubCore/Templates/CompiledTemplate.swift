@@ -1,5 +1,6 @@
 package import NotificationHubs
 import Synchronization
+import Wire
 
 /// A template that was parsed once, so that each message only copies the runs of text between its
 /// expressions (docs/protocol/templates.md).
@@ -148,9 +149,7 @@ private final class FaultlessBodies: Sendable {
   /// Whether the same bytes are among them: equal strings may differ in how characters are composed.
   func contains(_ body: String) -> Bool {
     state.withLock { state in
-      state.bodies.contains {
-        $0.utf8.count == body.utf8.count && $0.utf8.elementsEqual(body.utf8)
-      }
+      state.bodies.contains { $0.utf8.hasSameBytes(as: body.utf8) }
     }
   }
 

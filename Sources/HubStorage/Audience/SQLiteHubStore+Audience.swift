@@ -29,8 +29,7 @@ extension SQLiteHubStore {
   package func targets(
     _ query: AudienceQuery, after: RegistrationID, limit: Int
   ) async throws -> TargetPage {
-    try await engine.writeConfirmations(.delivery(of: query.hub))
-    return try await readFreely(as: .delivery(of: query.hub)) {
+    try await readFreely(as: .delivery(of: query.hub)) {
       try TargetReader($0).targets(query, after: after, limit: limit)
     }
   }

@@ -98,7 +98,8 @@ struct TargetReader: ReadingSubject {
     // Read before the rows: a row that is written meanwhile has a higher revision in any case.
     let revision = StoreVersion(rawValue: try StoreState.read(from: connection).commitNumber)
     var builder = TargetPageBuilder(
-      templates: templates, capacity: numbers.count, revision: revision)
+      templates: templates, times: session.confirmations.waiting, capacity: numbers.count,
+      revision: revision)
     // Rows close together are read by range; reading a row in vain costs a quarter of a search.
     if last - first < 4 * Int64(numbers.count) {
       let row = try connection.statement(
@@ -125,7 +126,7 @@ struct TargetReader: ReadingSubject {
   }
 
   fileprivate static let rowColumns =
-    "id, platform, handle, template, variables, confirmed_at, expires_at, environment"
+    "id, platform, handle, template, variables, confirmed_at, expires_at, environment, installation"
 }
 
 extension Statement {
@@ -141,12 +142,17 @@ extension Statement {
 private struct TargetPageBuilder {
   private(set) var page = TargetPage()
   private let templates: TemplateTable
+  /// Times of confirmation that are later than those in the rows.
+  private let times: Confirmations.Times
   /// The index of a template in the page, by its number.
   private var indexes: [Int64: Int32] = [:]
   private var lastTemplate: (number: Int64, index: Int32) = (-1, -1)
 
-  init(templates: TemplateTable, capacity: Int, revision: StoreVersion) {
+  init(
+    templates: TemplateTable, times: Confirmations.Times, capacity: Int, revision: StoreVersion
+  ) {
     self.templates = templates
+    self.times = times
     page.revision = revision
     page.targets.reserveCapacity(capacity)
     page.handles.reserveCapacity(capacity * 64)
@@ -179,7 +185,9 @@ private struct TargetPageBuilder {
       Target(
         registration: row.integer(0), handle: start..<page.handles.count, platform: platform,
         template: template, variables: variables,
-        confirmedAt: row.integer(5), isDuplicate: false,
+        confirmedAt: max(
+          row.integer(5), times.isEmpty ? .min : times[row.integer(8)] ?? .min),
+        isDuplicate: false,
         environment: PushEnvironment(stored: row.integer(7))))
   }
 

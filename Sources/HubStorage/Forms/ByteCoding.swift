@@ -113,7 +113,8 @@ struct ByteReader {
 
 /// A 64-bit hash that is the same in every process and on every machine, unlike `Hasher`.
 ///
-/// FNV-1a with a final mix. It only narrows a search: matches must be compared in full.
+/// FNV-1a with a final mix. It only narrows a search: matches must be compared in full, because other
+/// contents with the same hash are easily found.
 /// - SeeAlso: <http://www.isthe.com/chongo/tech/comp/fnv/>
 struct StableHash {
   private var state: UInt64 = 0xcbf2_9ce4_8422_2325
@@ -128,20 +129,6 @@ struct StableHash {
 
   mutating func combine(_ bytes: some Collection<UInt8>) {
     bytes.withBytes { for byte in $0 { combine(byte) } }
-  }
-
-  /// Combines eight bytes at a time; the hash differs from that of ``combine(_:)``.
-  mutating func combineWords(_ bytes: [UInt8]) {
-    bytes.withUnsafeBytes { bytes in
-      let whole = bytes.count & ~7
-      for start in stride(from: 0, to: whole, by: 8) {
-        let word = bytes.loadUnaligned(fromByteOffset: start, as: UInt64.self)
-        state = (state ^ UInt64(littleEndian: word)) &* 0x9e37_79b9_7f4a_7c15
-        // A product's low bits know nothing of the high ones of its factors.
-        state ^= state >> 32
-      }
-      for byte in bytes[whole...] { combine(byte) }
-    }
   }
 
   /// The hash as stored in a column.

@@ -59,8 +59,9 @@ enum InstallationDocument {
     }
   }
 
+  /// - Parameter hash: See ``RegistrationIDCoding/contentHash``.
   static func prepare(
-    _ installation: Installation, registrations: [RegistrationDraft]
+    _ installation: Installation, registrations: [RegistrationDraft], hash: SipHash
   ) -> Prepared {
     // With the array's header this stays below 1 KiB, the limit of glibc's memory of each thread.
     var writer = ByteWriter(capacity: 960)
@@ -87,10 +88,10 @@ enum InstallationDocument {
         writer.write(template)
       }
     }
-    var hash = StableHash()
-    hash.combineWords(writer.bytes)
+    var hash = hash
     return Prepared(
-      fingerprint: hash.value, bytes: Array(writer.bytes[..<end]), templates: templates)
+      fingerprint: Int64(bitPattern: hash.finish(with: writer.bytes)),
+      bytes: Array(writer.bytes[..<end]), templates: templates)
   }
 
   private static func encode(

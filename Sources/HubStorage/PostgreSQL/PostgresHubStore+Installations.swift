@@ -23,7 +23,7 @@ extension PostgresHubStore {
   ) async throws {
     let content = InstallationContent(
       consume installation, registrations: consume registrations, hub: hub, at: at,
-      slots: engine.shared.slots)
+      shared: engine.shared)
     try await intercepted(#function) { [engine] in
       do {
         try await engine.batches.wait(content.label) { end in
@@ -49,7 +49,7 @@ extension PostgresHubStore {
       else { return false }
       let (changed, registrations) = try change(present)
       let content = InstallationContent(
-        changed, registrations: registrations, hub: hub, at: at, slots: session.slots)
+        changed, registrations: registrations, hub: hub, at: at, shared: session.shared)
       try PostgresDevices(session).lock(content.handleLocks)
       try PostgresInstallations(session).write([(content, row)], forgettingRemoved: false)
       return true

@@ -40,10 +40,11 @@ struct InstallationContent: Sendable {
 
   init(
     _ installation: Installation, registrations: [RegistrationDraft], hub: Hub.ID, at: Date,
-    slots: DeviceSlots
+    shared: PostgresShared
   ) {
+    let slots = shared.slots
     let prepared = PreparedInstallation(
-      installation, registrations: registrations, hub: hub, at: at)
+      installation, registrations: registrations, hash: shared.coding.contentHash, hub: hub, at: at)
     self.hub = hub
     id = prepared.id
     idHash = prepared.idHash

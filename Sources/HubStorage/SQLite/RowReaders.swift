@@ -55,7 +55,9 @@ final class RowReaders: Sendable {
 
   /// Time for which a connection in use is tried again: some reads take that long, and passing a read
   /// to another thread costs more. First without letting other threads of this core go on.
-  private static let patience = (busy: Duration.microseconds(8), all: Duration.microseconds(20))
+  private static let patience = (
+    spin: Duration.microseconds(8), total: Duration.microseconds(20)
+  )
 
   /// Runs `body` in a transaction.
   ///
@@ -79,10 +81,10 @@ final class RowReaders: Sendable {
         }
       }
       let now = ContinuousClock.now
-      let waited = now - (start ?? now)
-      if start == nil { start = now }
-      if waited > Self.patience.all { return nil }
-      if waited > Self.patience.busy { sched_yield() }
+      let begin = start ?? now
+      start = begin
+      if now - begin > Self.patience.total { return nil }
+      if now - begin > Self.patience.spin { sched_yield() }
     }
   }
 
@@ -91,7 +93,7 @@ final class RowReaders: Sendable {
       while session.useIfFree({ session -> Void in
         session?.connection.close()
         session = nil
-      }) == nil { sched_yield() }
+      }) == nil { usleep(1_000) }
     }
   }
 }

@@ -42,8 +42,8 @@ package struct SQLiteHubStore: HubStore {
     package var countedNames = 1_000
     /// The largest size of the file in pages of 4 KiB, for tests of a full disk.
     package var maximumPages: Int?
-    /// The release that uses the file: what another one has written is read again when a device
-    /// registers again.
+    /// The release, a part of each request's hash: after an update the next registration of every
+    /// device is read and written.
     package var release = ""
     /// Whether a database of an older version is migrated. A command must not do that while a
     /// server of the older version uses it.

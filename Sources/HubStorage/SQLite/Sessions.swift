@@ -14,14 +14,17 @@ final class ReadSession {
   let templates: TemplateTable
   /// See ``deviceKeys()``.
   let keys: DeviceKeys
+  let confirmations: Confirmations
   /// The maximum size of a document in bytes that may be decoded here.
   let mostDocumentBytes: Int
 
   init(
     connection: any SQLConnection, index: AudienceIndex, recentKeys: RecentKeys,
-    sealing: any SecretSealing, options: SQLiteHubStore.Options, mostDocumentBytes: Int = .max
+    confirmations: Confirmations, sealing: any SecretSealing, options: SQLiteHubStore.Options,
+    mostDocumentBytes: Int = .max
   ) {
     self.mostDocumentBytes = mostDocumentBytes
+    self.confirmations = confirmations
     stretch = options.stretch
     countedNames = options.countedNames
     keys = DeviceKeys(connection: connection, recent: recentKeys)

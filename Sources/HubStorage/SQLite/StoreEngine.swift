@@ -22,6 +22,8 @@ final class StoreEngine: Sendable {
   let sealing: any SecretSealing
   /// Makes and reads the ids of registrations.
   let coding: RegistrationIDCoding
+  /// The beginning of requests' hashes; see ``SQLiteHubStore/Options/release``.
+  let requestHash: SipHash
   private let watch: DirectoryWatch
   /// The position of the sweep for unused tags and templates that earlier versions have left, and
   /// the time when the next sweep begins.
@@ -35,7 +37,8 @@ final class StoreEngine: Sendable {
     writer: JobQueue<WriteJob>, readers: JobQueue<Job<ReadSession>>, rows: RowReaders,
     documents: DocumentQueue, confirmations: Confirmations, sync: CommitSync, copier: LogCopier,
     health: StoreHealth, sealing: any SecretSealing,
-    coding: RegistrationIDCoding, watch: DirectoryWatch, discarded: DiscardedCommits?,
+    coding: RegistrationIDCoding, release: String, watch: DirectoryWatch,
+    discarded: DiscardedCommits?,
     upgrade: StoreUpgrade?
   ) {
     self.discarded = discarded
@@ -50,6 +53,9 @@ final class StoreEngine: Sendable {
     self.health = health
     self.sealing = sealing
     self.coding = coding
+    var requestHash = coding.contentHash
+    for byte in release.utf8 { requestHash.combine(UInt64(byte)) }
+    self.requestHash = requestHash
     self.watch = watch
   }
 
@@ -76,7 +82,7 @@ final class StoreEngine: Sendable {
     let watch = DirectoryWatch()
     let opened = Opened()
     let recentKeys = RecentKeys(writer: identity)
-    let confirmations = Confirmations(release: options.release)
+    let confirmations = Confirmations(writer: writer)
     let isNew = !FileManager.default.fileExists(atPath: path)
     let hadMark = FileManager.default.fileExists(atPath: path + "-mark")
     let mark = CommitMarkFile(database: path)
@@ -100,6 +106,9 @@ final class StoreEngine: Sendable {
         end: { $0.connection.close() })
       try await sync.start {
         let file = try SQLiteLogFile(database: path, fileSystem: options.fileSystem)
+        // What is read from now on may be answered from: a process that was killed may have left
+        // commits that are not on the disk.
+        try file.sync()
         return CommitSync.Disk(
           sync: { try file.sync() }, recover: { try Self.rescueLog(path: path, options: options) },
           note: { mark.write($0) })
@@ -120,7 +129,7 @@ final class StoreEngine: Sendable {
       ) throws -> ReadSession {
         ReadSession(
           connection: try SQLiteConnection(path: path, options: reading), index: index,
-          recentKeys: recentKeys, sealing: sealing, options: options,
+          recentKeys: recentKeys, confirmations: confirmations, sealing: sealing, options: options,
           mostDocumentBytes: mostDocumentBytes)
       }
       for number in 1...max(1, options.readers) {
@@ -138,7 +147,9 @@ final class StoreEngine: Sendable {
       return StoreEngine(
         writer: writer, readers: readers, rows: rows,
         documents: try await .documents(limits: options.limits), confirmations: confirmations,
-        sync: sync, copier: copier, health: health, sealing: sealing, coding: coding, watch: watch,
+        sync: sync, copier: copier, health: health, sealing: sealing, coding: coding,
+        release: options.release,
+        watch: watch,
         discarded: found.flatMap { DiscardedCommits($0, found: commit) }, upgrade: upgrade)
     } catch {
       if !hadMark { try? FileManager.default.removeItem(atPath: path + "-mark") }
@@ -170,10 +181,11 @@ final class StoreEngine: Sendable {
           "it is of an older version (\(version), this belfry has \(options.steps.count)), and a "
             + "server is working with it; update and restart the server first")
       }
-      try Schema.refuseUnreleased(connection)
+      if version <= options.steps.count { try Schema.refuseUnreleased(connection) }
       if !options.takesMove { try MoveTable(connection).refuseUnfinishedMove() }
       let upgrade = try StoreUpgrade.prepare(connection, path: path, options: options)
       try connection.migrate(with: options.steps)
+      try Schema.complete(connection)
       upgrade?.removeOlderCopies()
       try checkCanary(connection, sealing: sealing)
       if let damage = StoreHealth.quickCheck(connection) { health.readFailed(damage) }
@@ -269,7 +281,7 @@ final class StoreEngine: Sendable {
     rows.close()
     await copier.close()
     watch.close()
-    if confirmations.areWaiting { _ = writer.add(ConfirmationJob(confirmations)) }
+    if confirmations.areWaiting { confirmations.writeTimes() }
     // The last connection to close copies the log into the file and removes it.
     await writer.close()
     await sync.close()

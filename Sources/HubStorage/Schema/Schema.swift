@@ -21,9 +21,8 @@ enum Schema {
       Int64.random(in: .min ... .max))
   }
 
-  /// Refuses a database from before the first release in which payloads cannot be cleared, or a
-  /// file's installations do not know their request. It has the same version: until then tables were
-  /// changed in place.
+  /// Refuses a database from before the first release in which payloads cannot be cleared. It has
+  /// the same version: until then tables were changed in place.
   static func refuseUnreleased(_ connection: any SQLConnection) throws {
     let required =
       connection.dialect == .postgres
@@ -31,15 +30,23 @@ enum Schema {
       SELECT 1 FROM pg_attribute
       WHERE attrelid = to_regclass('notification') AND attname = 'body' AND attnotnull
       """
-      : """
-      SELECT 1 FROM pragma_table_info('notification') WHERE name = 'body' AND "notnull" = 1
-      UNION ALL SELECT 1 FROM pragma_table_info('installation') WHERE name = 'id'
-        AND NOT EXISTS (SELECT 1 FROM pragma_table_info('installation') WHERE name = 'request')
-      """
+      : #"SELECT 1 FROM pragma_table_info('notification') WHERE name = 'body' AND "notnull" = 1"#
     guard try connection.numbers(required).isEmpty else {
       throw StoreError.cannotOpen(
         "a build before the first release has made it, and its tables differ from this build's; save "
           + "the devices with `belfry export` of that build, and start with a new database")
+    }
+  }
+
+  /// Adds to a file from before the first release what its tables have gained since.
+  static func complete(_ connection: any SQLConnection) throws {
+    let request = "SELECT 1 FROM pragma_table_info('installation') WHERE name = 'request'"
+    guard try connection.numbers(request).isEmpty else { return }
+    try connection.writing {
+      // Another process may have done it meanwhile.
+      guard try connection.numbers(request).isEmpty else { return }
+      try connection.execute(
+        "ALTER TABLE installation ADD COLUMN request INTEGER NOT NULL DEFAULT 0")
     }
   }
 

@@ -3,105 +3,94 @@ import HubCore
 import SQLDatabase
 import Synchronization
 
-/// Devices that register again with the same request, as most do at each start of their app.
+/// Repeated registrations: devices that send the request again that their row is the result of, as
+/// most do at each start of their app.
 ///
-/// The caller's thread compares the hash of the request with the stored one (``RowReaders``) and
-/// answers; only the time is left to write, and the writing thread does that for many devices at once,
-/// ``delay`` later. What is
-/// answered must be on the disk, and a push service's report on an older push must not remove a device
-/// that has been answered since. So a device is not answered this way while a write of it is under
-/// way, or a removal of any; and a removal, as a page of targets, first has the times written.
+/// The caller's thread compares hashes (``RowReaders``) and answers. The writing thread writes the
+/// times, for many devices at once. Only durable rows may be answered from, and a push service's late
+/// report must not remove a device that was answered since. So a repeat is written as usual while a
+/// write of its device, or a removal of any, is under way; and no device with a waiting time is
+/// removed.
 ///
-/// A crash loses the times of the last ``delay``, nothing else.
+/// A crash loses the times that are not written yet, usually those of the last ``delay``.
 final class Confirmations: Sendable {
+  /// Milliseconds since 1970 by the installation's number.
+  typealias Times = [Int64: Int64]
+
   private struct State {
-    /// Milliseconds since 1970 by the installation's number.
-    var waiting: [Int64: Int64] = [:]
+    var waiting: Times = [:]
     /// Number of writes under way by the device's key.
     var writes: [DeviceKey: Int] = [:]
     var removals = 0
     var endedRemovals = 0
     var isJobDue = false
-    /// Whether most devices are the same: a device that is not is looked up twice.
-    var luck = State.mostLuck
-    var unlucky = 0
-    static let mostLuck = 48
+    /// Whether the last job could not write: until one can, callers get the disk's error.
+    var isFailing = false
+    /// Look-ups that a hub may still make: one less with each, four more with each repeat that is
+    /// found. At 0 only every sixteenth device is looked up, because each look-up in vain costs a new
+    /// device some microseconds.
+    var credits: [Hub.ID: Int] = [:]
+    var skipped = 0
 
     func allows(_ key: DeviceKey) -> Bool {
-      removals == 0 && waiting.count < Confirmations.limit && writes[key] == nil
+      removals == 0 && !isFailing && waiting.count < Confirmations.limit && writes[key] == nil
     }
   }
 
   /// The state before a device's row is read.
-  struct Mark {
+  struct Attempt {
     fileprivate let key: DeviceKey
+    fileprivate let hub: Hub.ID
     fileprivate let endedRemovals: Int
   }
 
   static let delay = Duration.milliseconds(100)
-  /// With this many waiting, callers wait for the disk as others do.
-  private static let limit = 65_536
+  /// The delay after a job that could not write.
+  private static let pause = Duration.seconds(1)
+  /// With this many times waiting, callers wait for the disk as others do. Writing them takes some
+  /// 50 ms.
+  private static let limit = 16_384
+  private static let mostCredit = 48
 
   private let state = Mutex(State())
-  private let seed: StableHash
+  private let writer: JobQueue<WriteJob>
 
-  /// - Parameter release: See ``SQLiteHubStore/Options/release``.
-  init(release: String) {
-    var seed = StableHash()
-    seed.combine(release.utf8)
-    self.seed = seed
-  }
-
-  /// The hash of a request as stored: never 0, which is none.
-  func hash(_ request: InstallationRequest) -> Int64 {
-    var hash = seed
-    for rule in request.rules { hash.combine(Int64(rule)) }
-    hash.combineWords(request.body)
-    return hash.value == 0 ? 1 : hash.value
-  }
+  init(writer: JobQueue<WriteJob>) { self.writer = writer }
 
   // MARK: Callers' threads
 
   /// - Returns: `nil` if the device has to be written.
-  func mark(_ key: DeviceKey) -> Mark? {
+  func attempt(_ key: DeviceKey, of hub: Hub.ID) -> Attempt? {
     state.withLock { state in
       guard state.allows(key) else { return nil }
-      if state.luck == 0 {
-        state.unlucky &+= 1
-        guard state.unlucky % 16 == 0 else { return nil }
+      let credit = state.credits[hub, default: Self.mostCredit]
+      if credit == 0 {
+        state.skipped &+= 1
+        guard state.skipped % 16 == 0 else { return nil }
       }
-      state.luck = max(0, state.luck - 1)
-      return Mark(key: key, endedRemovals: state.endedRemovals)
+      state.credits[hub] = max(0, credit - 1)
+      return Attempt(key: key, hub: hub, endedRemovals: state.endedRemovals)
     }
   }
 
-  /// Keeps the time of a device that was found unchanged.
-  ///
-  /// - Parameter add: Queues the work that writes the times; called outside the lock.
+  /// Keeps the time of a device whose request was found to be a repeat.
   /// - Returns: `false` if the device has to be written: it may have been removed meanwhile.
-  func confirm(
-    _ installation: Int64, at: Int64, since mark: Mark, queueing add: @escaping @Sendable () -> Void
-  ) -> Bool {
+  func confirm(_ installation: Int64, at: Int64, _ attempt: Attempt) -> Bool {
     let (isKept, wantsJob) = state.withLock { state in
-      guard state.allows(mark.key), state.endedRemovals == mark.endedRemovals else {
+      guard state.allows(attempt.key), state.endedRemovals == attempt.endedRemovals else {
         return (false, false)
       }
-      state.luck = min(State.mostLuck, state.luck + 4)
-      state.waiting[installation] = at
+      state.credits[attempt.hub] = min(Self.mostCredit, (state.credits[attempt.hub] ?? 0) + 4)
+      state.waiting[installation] = max(at, state.waiting[installation] ?? .min)
       defer { state.isJobDue = true }
       return (true, !state.isJobDue)
     }
-    if wantsJob {
-      Task.detached {
-        try? await Task.sleep(for: Self.delay)
-        add()
-      }
-    }
+    if wantsJob { writeTimes(after: Self.delay) }
     return isKept
   }
 
-  /// Writes a device, which then is answered in no other way until the write has ended.
-  func writing<Value>(
+  /// Runs `body`, a write of the device; until it ends, repeats are written, too.
+  func whileWriting<Value>(
     _ key: DeviceKey, _ body: () async throws -> Value
   ) async rethrows -> Value {
     state.withLock { $0.writes[key, default: 0] += 1 }
@@ -114,8 +103,12 @@ final class Confirmations: Sendable {
     return try await body()
   }
 
-  /// Removes devices because of push services' reports.
-  func removing<Value>(_ body: () async throws -> Value) async rethrows -> Value {
+  /// Runs `body`, which removes devices because of push services' reports if `isRemoval`; until it
+  /// ends, repeats are written.
+  func whileRemoving<Value>(
+    if isRemoval: Bool = true, _ body: () async throws -> Value
+  ) async rethrows -> Value {
+    guard isRemoval else { return try await body() }
     state.withLock { $0.removals += 1 }
     defer {
       state.withLock { state in
@@ -126,71 +119,92 @@ final class Confirmations: Sendable {
     return try await body()
   }
 
+  // MARK: Writing
+
   var areWaiting: Bool { state.withLock { !$0.waiting.isEmpty } }
 
-  // MARK: The writing thread
-
-  /// The times that wait, in the order of the rows.
-  fileprivate var waiting: [(installation: Int64, at: Int64)] {
-    state.withLock { state in
-      state.waiting.map { (installation: $0.key, at: $0.value) }
-    }.sorted { $0.installation < $1.installation }
+  var waiting: Times { state.withLock { $0.waiting } }
+  func isWaiting(_ installation: Int64) -> Bool {
+    state.withLock { $0.waiting[installation] != nil }
   }
 
-  /// A write has given the device a later time.
-  func forget(_ installation: Int64) {
-    state.withLock { if !$0.waiting.isEmpty { $0.waiting[installation] = nil } }
+  /// Queues the work that writes the waiting times.
+  func writeTimes() {
+    let rows = state.withLock { state in
+      state.isJobDue = true
+      return state.waiting.count
+    }
+    // A closed queue takes nothing any more.
+    _ = writer.add(ConfirmationJob(self), JobLabel(.devices, rows: rows))
   }
 
-  // MARK: Written
-
-  fileprivate func written(_ times: [(installation: Int64, at: Int64)]) {
-    state.withLock { state in
-      for time in times where state.waiting[time.installation] == time.at {
-        state.waiting[time.installation] = nil
-      }
+  private func writeTimes(after delay: Duration) {
+    Task.detached { [self] in
+      // Nobody cancels it.
+      try? await Task.sleep(for: delay)
+      writeTimes()
     }
   }
 
-  /// From here on the next device has another one queued. What this one cannot write waits for that.
+  /// From here on the next repeat has another job queued.
   fileprivate func jobBegins() { state.withLock { $0.isJobDue = false } }
+
+  /// The job is tried again until it succeeds.
+  fileprivate func jobFailed() {
+    state.withLock { state in
+      state.isFailing = true
+      state.isJobDue = true
+    }
+    writeTimes(after: Self.pause)
+  }
+
+  fileprivate func didWrite(_ times: Times) {
+    state.withLock { state in
+      state.isFailing = false
+      for (installation, at) in times where state.waiting[installation] == at {
+        state.waiting[installation] = nil
+      }
+    }
+  }
 }
 
 /// Writes the times that wait.
-final class ConfirmationJob: WriteJob, @unchecked Sendable {
-  // `written` and `hasBegun` belong to the thread that has taken the job, and are handed on with it.
+private final class ConfirmationJob: WriteJob, @unchecked Sendable {
+  // `written` belongs to the thread that has taken the job, and is handed on with it.
   private let confirmations: Confirmations
-  private var written: [(installation: Int64, at: Int64)] = []
-  private var hasBegun = false
+  /// `nil` if they could not be written.
+  private var written: Confirmations.Times?
 
   init(_ confirmations: Confirmations) { self.confirmations = confirmations }
 
-  deinit { if !hasBegun { confirmations.jobBegins() } }
-
   override func run(_ session: WriteSession) throws {
-    hasBegun = true
     confirmations.jobBegins()
-    written = try InstallationWriter(session).writeConfirmations()
+    written = try InstallationWriter(session).write(confirmations.waiting)
   }
-  override func refuse(_ error: any Error) { written = [] }
-  override func finish() { confirmations.written(written) }
-}
-
-extension StoreEngine {
-  /// Writes the times that wait, so that a page of targets has them.
-  func writeConfirmations(_ label: JobLabel) async throws {
-    guard confirmations.areWaiting else { return }
-    confirmations.written(
-      try await writer.perform(label) { try InstallationWriter($0).writeConfirmations() })
+  override func refuse(_ error: any Error) { written = nil }
+  override func finish() {
+    if let written { confirmations.didWrite(written) } else { confirmations.jobFailed() }
   }
+  override func fail(_ error: any Error) { confirmations.jobFailed() }
 }
 
 extension InstallationWriter {
-  /// Writes the times at which devices have registered again unchanged.
-  @discardableResult
-  func writeConfirmations() throws -> [(installation: Int64, at: Int64)] {
-    let waiting = session.confirmations.waiting
-    for time in waiting { try confirm(time.installation, at: time.at) }
-    return waiting
+  /// Writes the times at which devices have repeated their registration.
+  fileprivate func write(_ times: Confirmations.Times) throws -> Confirmations.Times {
+    // A write may have come since, with a later time.
+    let row = try connection.statement(
+      """
+      UPDATE registration SET confirmed_at = MAX(confirmed_at, ?1), revision = ?3
+      WHERE installation = ?2
+      """)
+    // In the order of the rows.
+    for (installation, at) in times.sorted(by: { $0.key < $1.key }) {
+      try row.bind(at, at: 1)
+      try row.bind(installation, at: 2)
+      try row.bind(revision, at: 3)
+      try row.run()
+      row.reset()
+    }
+    return times
   }
 }

@@ -22,7 +22,7 @@ struct DeadHandleWriter: WritingSubject {
   ///
   /// - Parameter at: Milliseconds since 1970.
   func removeDead(_ dead: Checkpoint.Condemned, hub: Hub.ID, at: Int64) throws {
-    guard let row = try connection.registrationRow(dead.registration), row.isMeant(by: dead) else {
+    guard let row = try connection.registrationRow(dead.registration), isMeant(row, by: dead) else {
       return
     }
     for other in try sameDevice(as: row) where other.isMeant(by: dead) {
@@ -33,11 +33,17 @@ struct DeadHandleWriter: WritingSubject {
     try rewriteInstallation(row.installation) { $0.setExpired(true, handle: row.handle) }
   }
 
+  /// Whether a report applies to a device, which may have registered again since: that is written
+  /// later.
+  private func isMeant(_ row: RegistrationRow, by word: Checkpoint.Condemned) -> Bool {
+    row.isMeant(by: word) && !session.confirmations.isWaiting(row.installation)
+  }
+
   /// Gives the registrations of a device, and its installation, the handle with which its push
   /// service has replaced theirs, if they still have the old one.
   func replace(_ replacement: Checkpoint.Condemned, hub: Hub.ID, at: Int64) throws {
     guard let row = try connection.registrationRow(replacement.registration),
-      row.isMeant(by: replacement), let handle = replacement.newHandle, row.handle != handle
+      isMeant(row, by: replacement), let handle = replacement.newHandle, row.handle != handle
     else { return }
     for other in try sameDevice(as: row) where other.isMeant(by: replacement) {
       try RemovalWriter(session).keepRemoved(other, replacement, at: at)

@@ -13,18 +13,16 @@ extension SQLiteHubStore {
     _ id: String, request: InstallationRequest, hub: Hub.ID, at: Date
   ) async throws -> Bool {
     try await intercepted(#function) { [engine] in
+      let confirmations = engine.confirmations
       let idHash = PreparedInstallation.hash(id.foldingCapitals)
-      guard
-        let mark = engine.confirmations.mark(.installation(idHash: idHash, hub: hub)),
-        case let request = engine.confirmations.hash(request),
-        let number = try engine.rows.read({ session in
-          try session.unchangedInstallation(id, idHash: idHash, request: request, hub: hub, at: at)
-        }) ?? nil
+      guard let attempt = confirmations.attempt(.installation(idHash: idHash, hub: hub), of: hub)
       else { return false }
-      return engine.confirmations.confirm(number, at: at.milliseconds, since: mark) {
-        [writer = engine.writer, confirmations = engine.confirmations] in
-        _ = writer.add(ConfirmationJob(confirmations))
+      let hash = engine.hash(request)
+      let number = try engine.rows.read { session in
+        try session.repeatedInstallation(id, idHash: idHash, request: hash, hub: hub, at: at)
       }
+      guard let number = number ?? nil else { return false }
+      return confirmations.confirm(number, at: at.milliseconds, attempt)
     }
   }
 
@@ -34,11 +32,11 @@ extension SQLiteHubStore {
   ) async throws {
     let prepared = PreparedInstallation(
       consume installation, registrations: consume registrations,
-      request: request.map(engine.confirmations.hash) ?? 0, hub: hub, at: at)
-    try await engine.confirmations.writing(prepared.key) {
-      try await write(
-        "putInstallation(_:registrations:request:hub:at:)", as: prepared.registrations.label
-      ) { try InstallationWriter($0).put(prepared) }
+      hash: engine.coding.contentHash, request: request.map(engine.hash) ?? 0, hub: hub, at: at)
+    try await engine.confirmations.whileWriting(prepared.key) {
+      try await write(as: prepared.registrations.label) {
+        try InstallationWriter($0).put(prepared)
+      }
     }
   }
 
@@ -47,10 +45,9 @@ extension SQLiteHubStore {
     change: @escaping @Sendable (Installation) throws -> (Installation, [RegistrationDraft])
   ) async throws -> Bool {
     let hash = PreparedInstallation.hash(id.foldingCapitals)
-    return try await engine.confirmations.writing(.installation(idHash: hash, hub: hub)) {
-      try await write(
-        "updateInstallation(_:hub:at:change:)", as: .asked(.devices, rows: JobLabel.unknownRows)
-      ) { session in
+    let contentHash = engine.coding.contentHash
+    return try await engine.confirmations.whileWriting(.installation(idHash: hash, hub: hub)) {
+      try await write(as: .asked(.devices, rows: JobLabel.unknownRows)) { session in
         try session.requireHub(hub)
         guard
           let row = try session.deviceKeys().installationRow(id, idHash: hash, hub: hub),
@@ -58,8 +55,9 @@ extension SQLiteHubStore {
             row.number, templates: session.templates)
         else { return false }
         let (changed, registrations) = try change(present)
-        try InstallationWriter(session).write(
-          PreparedInstallation(changed, registrations: registrations, hub: hub, at: at), over: row)
+        let prepared = PreparedInstallation(
+          changed, registrations: registrations, hash: contentHash, hub: hub, at: at)
+        try InstallationWriter(session).write(prepared, over: row)
         return true
       }
     }
@@ -82,10 +80,20 @@ extension SQLiteHubStore {
   }
 }
 
+extension StoreEngine {
+  /// The hash of a request as stored: never 0, which is none.
+  fileprivate func hash(_ request: InstallationRequest) -> Int64 {
+    var hash = requestHash
+    for rule in request.rules { hash.combine(UInt64(rule)) }
+    let value = Int64(bitPattern: hash.finish(with: request.body))
+    return value == 0 ? 1 : value
+  }
+}
+
 extension ReadSession {
-  /// The number of an installation that was last written by a request with this hash; `nil` if the
+  /// The number of an installation that is the result of a request with this hash; `nil` if the
   /// request has to be read and written.
-  fileprivate func unchangedInstallation(
+  fileprivate func repeatedInstallation(
     _ id: String, idHash: Int64, request: Int64, hub: Hub.ID, at: Date
   ) throws -> Int64? {
     guard try hasHub(hub),
@@ -147,15 +155,16 @@ struct PreparedInstallation: Sendable {
   let at: Int64
 
   init(
-    _ installation: Installation, registrations: [RegistrationDraft], request: Int64 = 0,
-    hub: Hub.ID, at: Date
+    _ installation: Installation, registrations: [RegistrationDraft], hash: SipHash,
+    request: Int64 = 0, hub: Hub.ID, at: Date
   ) {
     self.request = request
     id = installation.installationID
     self.hub = hub
     idHash = Self.hash(installation.installationID.foldingCapitals)
     userHash = installation.userID.map { Self.hash($0.foldingCapitals) }
-    document = InstallationDocument.prepare(installation, registrations: registrations)
+    document = InstallationDocument.prepare(
+      installation, registrations: registrations, hash: hash)
     var prepared: [PreparedRegistration] = []
     prepared.reserveCapacity(registrations.count)
     for draft in registrations {
@@ -203,7 +212,6 @@ struct InstallationWriter: WritingSubject {
     try session.requireHub(prepared.hub)
     let row = try session.deviceKeys().installationRow(
       prepared.id, idHash: prepared.idHash, hub: prepared.hub)
-    if let row { session.confirmations.forget(row.number) }
     if let row, row.fingerprint == prepared.fingerprint {
       try confirm(row.number, at: prepared.at)
       if row.request != prepared.request {
@@ -282,7 +290,7 @@ struct InstallationWriter: WritingSubject {
     try delete.run()
   }
 
-  func confirm(_ installation: Int64, at: Int64) throws {
+  private func confirm(_ installation: Int64, at: Int64) throws {
     let row = try connection.statement(
       "UPDATE registration SET confirmed_at = ?1, revision = ?3 WHERE installation = ?2")
     try row.bind(at, at: 1)
@@ -354,7 +362,7 @@ extension DeviceKeys {
       try row.bind(number, at: 1)
       try row.bind(hub, at: 2)
       guard try row.step(),
-        row.withBytes(2, { stored in id.utf8.withBytes { $0.elementsEqual(stored) } })
+        row.withBytes(2, { id.utf8.hasSameBytes(as: $0) })
       else { return true }
       found = InstallationRow(
         number: number, fingerprint: row.integer(0), userHash: row.optionalInteger(1),

@@ -2,6 +2,7 @@ import Foundation
 import HubCore
 import NotificationHubs
 import SQLDatabase
+import Wire
 
 /// Reads whole registrations: their rows, and the drafts from the installations that derived them.
 ///
@@ -67,7 +68,7 @@ final class RegistrationReader {
     try row.bind(PreparedInstallation.hash(id), at: 2)
     while try row.step() {
       let found = try found(row)
-      if found.publicID.map({ $0.utf8.elementsEqual(id.utf8) }) ?? false { return found }
+      if found.publicID.map({ $0.utf8.hasSameBytes(as: id.utf8) }) ?? false { return found }
     }
     return nil
   }

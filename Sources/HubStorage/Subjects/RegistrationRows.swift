@@ -2,6 +2,7 @@ import Foundation
 import HubCore
 import NotificationHubs
 import SQLDatabase
+import Wire
 
 /// A row of `registration`, with the columns that writing needs.
 struct RegistrationRow {
@@ -264,7 +265,7 @@ final class PreparedRegistration: Sendable {
     handle = draft.channel.stored
     handleHash =
       if let previous, previous.platform == platform,
-        previous.handle.utf8.elementsEqual(handle.utf8)
+        previous.handle.utf8.hasSameBytes(as: handle.utf8)
       {
         previous.handleHash
       } else {

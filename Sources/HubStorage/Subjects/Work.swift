@@ -34,13 +34,9 @@ extension SQLiteHubStore {
 
   @discardableResult
   package func checkpoint(_ checkpoint: Checkpoint) async throws -> CheckpointAnswer {
-    let answer = { @Sendable in
-      try await write("checkpoint(_:)", as: checkpoint.label) {
-        try CheckpointWriter($0).apply(checkpoint)
-      }
+    try await engine.confirmations.whileRemoving(if: checkpoint.changesHandles) {
+      try await write(as: checkpoint.label) { try CheckpointWriter($0).apply(checkpoint) }
     }
-    return checkpoint.deadHandles.isEmpty && checkpoint.replacedHandles.isEmpty
-      ? try await answer() : try await engine.confirmations.removing(answer)
   }
 
   package func releaseSchedules(asOf now: Date, limit: Int) async throws -> FoundNotifications {
@@ -133,10 +129,6 @@ struct CheckpointWriter: WritingSubject {
       try OutcomeWriter(session).keepDevice(of: dead.registration, inFailuresOf: number)
     }
     let at = checkpoint.at.milliseconds
-    if !checkpoint.deadHandles.isEmpty || !checkpoint.replacedHandles.isEmpty {
-      // A device that has registered again since keeps its handle.
-      try InstallationWriter(session).writeConfirmations()
-    }
     for dead in checkpoint.deadHandles {
       try DeadHandleWriter(session).removeDead(dead, hub: checkpoint.hub, at: at)
     }

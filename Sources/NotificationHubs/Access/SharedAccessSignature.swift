@@ -186,7 +186,7 @@ extension SharedAccessSignature {
     let raw = bytes[name]
     guard raw.contains(where: { $0 == Self.percent || $0 == UInt8(ascii: "+") || $0 >= 0x80 })
     else {
-      return policy.utf8.withBytes { $0.elementsEqual(raw) }
+      return policy.utf8.hasSameBytes(as: raw)
     }
     return keyNameCandidates.contains(policy)
   }

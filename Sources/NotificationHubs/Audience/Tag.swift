@@ -94,9 +94,7 @@ extension Tag {
   /// repetitions of the same tag.
   package static func validated(list: [Tag]) throws(WireFormatError) -> [Tag] {
     if list.isEmpty { return list }
-    // Few tags are compared faster than hashed.
-    let areFew = list.count <= 8
-    var seen = Set<String>(minimumCapacity: areFew ? 0 : min(list.count, maximumCount))
+    var seen = Set<String>()
     var valid: [Tag] = []
     valid.reserveCapacity(min(list.count, maximumCount))
     var invalid: [String] = []
@@ -107,7 +105,9 @@ extension Tag {
         invalid.append(tag.rawValue)
         continue
       }
-      let isNew = areFew ? !valid.contains(trimmed) : seen.insert(trimmed.folded).inserted
+      // Few tags are compared faster than hashed.
+      let isNew =
+        list.count <= 8 ? !valid.contains(trimmed) : seen.insert(trimmed.folded).inserted
       if isNew { valid.append(trimmed) }
     }
     guard invalid.isEmpty else { throw Self.invalid(invalid.joined(separator: ",")) }

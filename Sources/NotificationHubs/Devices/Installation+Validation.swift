@@ -127,15 +127,11 @@ extension PushChannel {
       }
       switch platform {
       case .apns:
-        guard text.utf8.count.isMultiple(of: 2),
-          text.utf8.withBytes({ $0.allSatisfy { Hex.value($0) != nil } })
-        else {
+        guard let token = text.asAPNsToken else {
           faults.append("'PushChannel' must be a device token in hexadecimal digits.")
           return self
         }
-        // Mostly all are capitals.
-        let isUpper = text.utf8.withBytes { $0.allSatisfy { $0 < UInt8(ascii: "a") } }
-        return isUpper ? self : .handle(text.uppercased())
+        return .handle(token)
       case .browser:
         faults.append("'PushChannel' must hold a subscription with endpoint, p256dh and auth.")
       default: break

@@ -25,13 +25,10 @@ public enum PushChannel: Hashable, Sendable {
   /// - Parameter hexToken: Hexadecimal digits in either case, two for each byte.
   /// - Throws: ``WireFormatError`` for anything else.
   public static func apns(hexToken: String) throws(WireFormatError) -> PushChannel {
-    let digits = hexToken.utf8
-    guard !digits.isEmpty, digits.count.isMultiple(of: 2),
-      digits.allSatisfy({ Hex.value($0) != nil })
-    else {
+    guard !hexToken.isEmpty, let token = hexToken.asAPNsToken else {
       throw WireFormatError("An APNs device token is hexadecimal digits, two for each byte.")
     }
-    return .handle(hexToken.uppercased())
+    return .handle(token)
   }
 
   /// The channel of an app on Firebase Cloud Messaging: its registration token.
@@ -140,5 +137,18 @@ extension PushChannel {
       throw .body("'PushChannel' must hold a subscription with endpoint, p256dh and auth.")
     }
     return .subscription(endpoint: endpoint, p256dh: p256dh, auth: auth)
+  }
+}
+
+extension String {
+  /// An APNs token with capital digits, which the service stores; `nil` if it is none.
+  var asAPNsToken: String? {
+    utf8.withBytes { digits in
+      guard digits.count.isMultiple(of: 2), digits.allSatisfy({ Hex.value($0) != nil }) else {
+        return nil
+      }
+      // Most have no small letters, and are not copied.
+      return digits.contains { $0 >= UInt8(ascii: "a") } ? uppercased() : self
+    }
   }
 }

@@ -39,12 +39,10 @@ extension Registration {
       guard platform != .browser, !handle.isEmpty else { throw Self.invalidDescription }
       switch platform {
       case .apns:
-        guard handle.utf8.count.isMultiple(of: 2),
-          handle.utf8.allSatisfy({ Hex.value($0) != nil })
-        else {
+        guard let token = handle.asAPNsToken else {
           throw WireFormatError("'\(element)' must be a device token in hexadecimal digits.")
         }
-        return .handle(handle.uppercased())
+        return .handle(token)
       case .wns, .mpns:
         guard handle.isAbsoluteURI else {
           throw WireFormatError("'\(element)' must be an absolute URI.")

@@ -94,8 +94,15 @@ actor StoreFixture {
             from: numbers.lowerBound + caller, to: numbers.upperBound, by: callers)
           {
             let device = device(number)
+            // As the hub does; the body is not read here.
+            let request = InstallationRequest(
+              body: Array("\(number)".utf8), rules: [])
+            let isRepeat = try await store.confirmInstallation(
+              device.installationID, request: request, hub: hub, at: now)
+            if isRepeat { continue }
             try await store.putInstallation(
-              device, registrations: device.registrationDrafts, request: nil, hub: hub, at: now)
+              device, registrations: device.registrationDrafts, request: request, hub: hub,
+              at: now)
           }
         }
       }

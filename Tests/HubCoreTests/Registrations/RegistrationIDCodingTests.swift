@@ -25,6 +25,19 @@ struct RegistrationIDCodingTests {
     #expect(id.split(separator: "-")[1] == "\(0x3f2a_cc7f_57c2_9bdb as UInt64)")
   }
 
+  @Test("the keyed hash of bytes is SipHash-2-4, as its authors' code gives it")
+  func bytes() {
+    let key: (UInt64, UInt64) = (0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908)
+    let hashes: [Int: UInt64] = [
+      0: 0x726f_db47_dd0e_0e31, 1: 0x74f8_39c5_93dc_67fd, 8: 0x93f5_f579_9a93_2462,
+      15: 0xa129_ca61_49be_45e5,
+    ]
+    for (count, expected) in hashes {
+      var hash = SipHash(key: key)
+      #expect(hash.finish(with: (0..<count).map { UInt8($0) }) == expected, "\(count) bytes")
+    }
+  }
+
   @Test(
     "any other text is nobody's number",
     arguments: [
