@@ -213,8 +213,8 @@ struct ConfirmationTests {
     let confirmations = Confirmations(writer: queue)
     let key = DeviceKey.installation(idHash: 1, hub: 1)
     let asked = (0..<1_000).count { _ in confirmations.attempt(key, of: 1) != nil }
-    #expect(asked == 48 + 952 / 16)
-    for _ in 0..<16 {
+    #expect(asked == 48 + 952 / 64)
+    for _ in 0..<64 {
       if let attempt = confirmations.attempt(key, of: 1) {
         _ = confirmations.confirm(1, at: 0, attempt)
       }

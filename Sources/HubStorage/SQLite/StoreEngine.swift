@@ -106,8 +106,8 @@ final class StoreEngine: Sendable {
         end: { $0.connection.close() })
       try await sync.start {
         let file = try SQLiteLogFile(database: path, fileSystem: options.fileSystem)
-        // What is read from now on may be answered from: a process that was killed may have left
-        // commits that are not on the disk.
+        // A process that was killed may have left commits that are not on the disk, and callers are
+        // answered from what is read.
         try file.sync()
         return CommitSync.Disk(
           sync: { try file.sync() }, recover: { try Self.rescueLog(path: path, options: options) },
