@@ -135,8 +135,8 @@ struct ConfirmationTests {
     }
   }
 
-  @Test("are refused once the disk is full, and a time that waits is written when there is room")
-  func fullDisk() async throws {
+  @Test("are refused once the disk fails, and a time that waits is written when it works again")
+  func failingDisk() async throws {
     let disk = try FaultyDisk()
     var options = SQLiteHubStore.Options()
     options.fileSystem = disk.name
@@ -144,7 +144,7 @@ struct ConfirmationTests {
       let hub = try await makeHub(store)
       try await put(store, hub)
       let confirmations = store.engine.confirmations
-      disk.fault = .full
+      disk.fault = .failsWrites
       #expect(try await confirms(store, hub, after: 1))
       try await withLimit(.seconds(60), "the time to be refused") {
         while try await confirms(store, hub, after: 2) { await Task.yield() }
@@ -159,6 +159,43 @@ struct ConfirmationTests {
       // The keys of devices are read again by the next write.
       try await put(store, hub)
       #expect(try await confirms(store, hub, after: 3))
+    }
+  }
+
+  @Test("are read again after a build that does not know the hash has written their row")
+  func olderBuild() async throws {
+    try await withTemporaryStore { store in
+      let hub = try await makeHub(store)
+      try await put(store, hub)
+      try await store.write("older build") {
+        try $0.connection.run("UPDATE installation SET fingerprint = 12345")
+      }
+      #expect(try await !confirms(store, hub, after: 1))
+    }
+  }
+
+  @Test("whose row is damaged keep no other device's time waiting")
+  func damagedRow() async throws {
+    try await withTemporaryStore { store in
+      let hub = try await makeHub(store)
+      try await put(store, hub)
+      try await store.putInstallation(
+        SampleDevice("i-2").installation, registrations: SampleDevice("i-2").registrations,
+        request: Self.request, hub: hub, at: now)
+      try await store.write("damage") { session in
+        try session.connection.run(
+          """
+          CREATE TRIGGER damage BEFORE UPDATE ON registration WHEN old.installation = 1
+          BEGIN SELECT RAISE(FAIL, 'damaged'); END
+          """)
+      }
+      #expect(try await confirms(store, hub, after: 60))
+      #expect(
+        try await store.confirmInstallation(
+          "i-2", request: Self.request, hub: hub, at: now.addingTimeInterval(60)))
+      await store.writeTimes()
+      #expect(
+        try await written(store).sorted() == [1_700_000_000_000, 1_700_000_060_000])
     }
   }
 
@@ -204,6 +241,27 @@ struct ConfirmationTests {
     }
     #expect(hashes.count == 2 && hashes.first?.count == 2)
     #expect(Set(hashes.joined()).count == 4)
+  }
+
+  @Test(
+    "are answered after a crash from commits that are in the file itself, whatever synced its log")
+  func afterCrash() async throws {
+    try await withDirectory { directory in
+      let (path, crashed) = (directory.path("hub.sqlite"), directory.path("crashed.sqlite"))
+      let store = try await SQLiteHubStore.open(at: path, sealing: TestSealing())
+      try await put(store, try await makeHub(store))
+      for suffix in ["", "-wal"] {
+        try FileManager.default.copyItem(atPath: path + suffix, toPath: crashed + suffix)
+      }
+      try await store.close()
+      let again = try await SQLiteHubStore.open(at: crashed, sealing: TestSealing())
+      // Without its log.
+      try FileManager.default.copyItem(atPath: crashed, toPath: directory.path("file.sqlite"))
+      try await again.close()
+      let connection = try SQLiteConnection(path: directory.path("file.sqlite"))
+      defer { connection.close() }
+      #expect(try connection.numbers("SELECT COUNT(*) FROM installation") == [1])
+    }
   }
 
   @Test("are looked up less while most devices are new")

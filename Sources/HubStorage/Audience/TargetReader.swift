@@ -5,8 +5,13 @@ import SQLDatabase
 /// Pages of an audience's targets.
 struct TargetReader: ReadingSubject {
   let session: ReadSession
+  /// Taken before the rows are read: times that are written meanwhile are in one of them.
+  private let times: [Confirmations.Times]
 
-  init(_ session: ReadSession) { self.session = session }
+  init(_ session: ReadSession) {
+    self.session = session
+    times = session.confirmations.times
+  }
 
   /// A limit on memory, larger than any caller's page.
   private static let pageLimit = 100_000
@@ -98,7 +103,7 @@ struct TargetReader: ReadingSubject {
     // Read before the rows: a row that is written meanwhile has a higher revision in any case.
     let revision = StoreVersion(rawValue: try StoreState.read(from: connection).commitNumber)
     var builder = TargetPageBuilder(
-      templates: templates, times: session.confirmations.waiting, capacity: numbers.count,
+      templates: templates, times: times, capacity: numbers.count,
       revision: revision)
     // Rows close together are read by range; reading a row in vain costs a quarter of a search.
     if last - first < 4 * Int64(numbers.count) {
@@ -143,13 +148,13 @@ private struct TargetPageBuilder {
   private(set) var page = TargetPage()
   private let templates: TemplateTable
   /// Times of confirmation that are later than those in the rows.
-  private let times: Confirmations.Times
+  private let times: [Confirmations.Times]
   /// The index of a template in the page, by its number.
   private var indexes: [Int64: Int32] = [:]
   private var lastTemplate: (number: Int64, index: Int32) = (-1, -1)
 
   init(
-    templates: TemplateTable, times: Confirmations.Times, capacity: Int, revision: StoreVersion
+    templates: TemplateTable, times: [Confirmations.Times], capacity: Int, revision: StoreVersion
   ) {
     self.templates = templates
     self.times = times
@@ -185,8 +190,7 @@ private struct TargetPageBuilder {
       Target(
         registration: row.integer(0), handle: start..<page.handles.count, platform: platform,
         template: template, variables: variables,
-        confirmedAt: max(
-          row.integer(5), times.isEmpty ? .min : times[row.integer(8)] ?? .min),
+        confirmedAt: times.reduce(row.integer(5)) { max($0, $1[row.integer(8)] ?? $0) },
         isDuplicate: false,
         environment: PushEnvironment(stored: row.integer(7))))
   }

@@ -84,6 +84,7 @@ final class StoreEngine: Sendable {
     let recentKeys = RecentKeys(writer: identity)
     let confirmations = Confirmations(writer: writer)
     let isNew = !FileManager.default.fileExists(atPath: path)
+    let hadLog = FileManager.default.fileExists(atPath: path + "-wal")
     let hadMark = FileManager.default.fileExists(atPath: path + "-mark")
     let mark = CommitMarkFile(database: path)
     let found = isNew ? nil : mark.read()
@@ -99,16 +100,20 @@ final class StoreEngine: Sendable {
           let coding = try RegistrationReader.idCoding(in: session.connection)
           let commit = session.state.commitNumber
           opened.values.withLock { $0 = (index, coding, commit, upgrade) }
-          mark.write(CommitMark(number: commit, at: Date().milliseconds))
           return session
         },
         work: { jobs, session in session.perform(jobs, for: options.groupTime) },
         end: { $0.connection.close() })
       try await sync.start {
         let file = try SQLiteLogFile(database: path, fileSystem: options.fileSystem)
-        // A process that was killed may have left commits that are not on the disk, and callers are
-        // answered from what is read.
-        try file.sync()
+        if hadLog {
+          // A process that was killed may have left commits that are not on the disk, or whose sync
+          // has failed, and callers are answered from what is read. If the log is in use, or there is
+          // no room to copy it, it is at least synced.
+          do { try Self.rescueLog(path: path, options: options) } catch is SQLError {
+            try file.sync()
+          }
+        }
         return CommitSync.Disk(
           sync: { try file.sync() }, recover: { try Self.rescueLog(path: path, options: options) },
           note: { mark.write($0) })
@@ -118,6 +123,7 @@ final class StoreEngine: Sendable {
       guard let (index, coding, commit, upgrade) = opened.values.withLock({ $0 }) else {
         throw StoreError.closed
       }
+      mark.write(CommitMark(number: commit, at: Date().milliseconds))
       var reading = SQLiteConnection.Options()
       reading.isReadOnly = true
       reading.cacheSize = options.readerCache
@@ -185,7 +191,7 @@ final class StoreEngine: Sendable {
       if !options.takesMove { try MoveTable(connection).refuseUnfinishedMove() }
       let upgrade = try StoreUpgrade.prepare(connection, path: path, options: options)
       try connection.migrate(with: options.steps)
-      try Schema.complete(connection)
+      try Schema.complete(connection, mayChange: options.mayMigrate)
       upgrade?.removeOlderCopies()
       try checkCanary(connection, sealing: sealing)
       if let damage = StoreHealth.quickCheck(connection) { health.readFailed(damage) }

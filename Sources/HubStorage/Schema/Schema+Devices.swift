@@ -16,8 +16,8 @@ extension Schema {
       "CREATE INDEX template_hash ON template (hub, hash)",
       // `id_hash` and `user_hash` are of the id in lower case; matches are compared in full.
       // `fingerprint` is of everything that was written; an identical write leaves it and
-      // the document. `request` is a hash of the request whose result the row is; 0 for none, and void
-      // while `fingerprint` is 0.
+      // the document. `request` is a hash of the request whose result the row is, exclusive or
+      // `fingerprint`; 0 for none, and void while `fingerprint` is 0.
       """
       CREATE TABLE installation (
         id INTEGER PRIMARY KEY, hub INTEGER NOT NULL, id_hash INTEGER NOT NULL,

@@ -39,9 +39,15 @@ enum Schema {
   }
 
   /// Adds to a file from before the first release what its tables have gained since.
-  static func complete(_ connection: any SQLConnection) throws {
+  /// - Parameter mayChange: Whether no server of an older build can be working with it.
+  static func complete(_ connection: any SQLConnection, mayChange: Bool) throws {
     let request = "SELECT 1 FROM pragma_table_info('installation') WHERE name = 'request'"
     guard try connection.numbers(request).isEmpty else { return }
+    guard mayChange else {
+      throw StoreError.cannotOpen(
+        "a build before the first release has made it, and a server is working with it; update and "
+          + "restart the server first")
+    }
     try connection.writing {
       // Another process may have done it meanwhile.
       guard try connection.numbers(request).isEmpty else { return }

@@ -19,6 +19,9 @@ final class Confirmations: Sendable {
 
   private struct State {
     var waiting: Times = [:]
+    /// Those that a job has taken, by its number, until they are on the disk.
+    var taken: [Int: Times] = [:]
+    var lastJob = 0
     /// Number of writes under way by the device's key.
     var writes: [DeviceKey: Int] = [:]
     var removals = 0
@@ -35,6 +38,9 @@ final class Confirmations: Sendable {
     func allows(_ key: DeviceKey) -> Bool {
       removals == 0 && !isFailing && waiting.count < Confirmations.limit && writes[key] == nil
     }
+
+    /// The times that may not be in the rows yet.
+    var all: [Times] { (waiting.isEmpty ? [] : [waiting]) + taken.values }
   }
 
   /// The state before a device's row is read.
@@ -121,11 +127,15 @@ final class Confirmations: Sendable {
 
   // MARK: Writing
 
-  var areWaiting: Bool { state.withLock { !$0.waiting.isEmpty } }
+  var areWaiting: Bool { state.withLock { !$0.waiting.isEmpty || !$0.taken.isEmpty } }
 
-  var waiting: Times { state.withLock { $0.waiting } }
+  /// Times that may be later than those in the rows.
+  var times: [Times] { state.withLock { $0.all } }
+
   func isWaiting(_ installation: Int64) -> Bool {
-    state.withLock { $0.waiting[installation] != nil }
+    state.withLock { state in
+      state.waiting[installation] != nil || state.taken.values.contains { $0[installation] != nil }
+    }
   }
 
   /// Queues the work that writes the waiting times.
@@ -147,64 +157,82 @@ final class Confirmations: Sendable {
   }
 
   /// From here on the next repeat has another job queued.
-  fileprivate func jobBegins() { state.withLock { $0.isJobDue = false } }
-
-  /// The job is tried again until it succeeds.
-  fileprivate func jobFailed() {
+  fileprivate func take() -> (job: Int, times: Times) {
     state.withLock { state in
-      state.isFailing = true
-      state.isJobDue = true
+      state.isJobDue = false
+      state.lastJob += 1
+      state.taken[state.lastJob] = state.waiting
+      defer { state.waiting = [:] }
+      return (state.lastJob, state.waiting)
     }
-    writeTimes(after: Self.pause)
   }
 
-  fileprivate func didWrite(_ times: Times) {
-    state.withLock { state in
+  fileprivate func didWrite(_ job: Int) {
+    let times = state.withLock { state in
       state.isFailing = false
-      for (installation, at) in times where state.waiting[installation] == at {
-        state.waiting[installation] = nil
-      }
+      return state.taken.removeValue(forKey: job)
     }
+    // Freed here, without the lock.
+    _ = times
+  }
+
+  /// The times are tried again until they can be written.
+  fileprivate func failed(_ job: Int?) {
+    let wantsJob = state.withLock { state in
+      state.isFailing = true
+      if let job, let times = state.taken.removeValue(forKey: job) {
+        state.waiting.merge(times, uniquingKeysWith: max)
+      }
+      defer { state.isJobDue = true }
+      return !state.isJobDue
+    }
+    if wantsJob { writeTimes(after: Self.pause) }
   }
 }
 
 /// Writes the times that wait.
 private final class ConfirmationJob: WriteJob, @unchecked Sendable {
-  // `written` belongs to the thread that has taken the job, and is handed on with it.
+  // `taken` and `isWritten` belong to the thread that has taken the job, and are handed on with it.
   private let confirmations: Confirmations
-  /// `nil` if they could not be written.
-  private var written: Confirmations.Times?
+  private var taken: (job: Int, times: Confirmations.Times)?
+  private var isWritten = false
 
   init(_ confirmations: Confirmations) { self.confirmations = confirmations }
 
   override func run(_ session: WriteSession) throws {
-    confirmations.jobBegins()
-    written = try InstallationWriter(session).write(confirmations.waiting)
+    isWritten = false
+    // The writer may call it again after it has rolled the first back.
+    let taken = taken ?? confirmations.take()
+    self.taken = taken
+    try InstallationWriter(session).write(taken.times)
+    isWritten = true
   }
-  override func refuse(_ error: any Error) { written = nil }
+  override func refuse(_ error: any Error) { isWritten = false }
   override func finish() {
-    if let written { confirmations.didWrite(written) } else { confirmations.jobFailed() }
+    if isWritten, let taken {
+      confirmations.didWrite(taken.job)
+    } else {
+      confirmations.failed(taken?.job)
+    }
   }
-  override func fail(_ error: any Error) { confirmations.jobFailed() }
+  override func fail(_ error: any Error) { confirmations.failed(taken?.job) }
 }
 
 extension InstallationWriter {
   /// Writes the times at which devices have repeated their registration.
-  fileprivate func write(_ times: Confirmations.Times) throws -> Confirmations.Times {
-    // A write may have come since, with a later time.
-    let row = try connection.statement(
-      """
-      UPDATE registration SET confirmed_at = MAX(confirmed_at, ?1), revision = ?3
-      WHERE installation = ?2
-      """)
-    // In the order of the rows.
+  fileprivate func write(_ times: Confirmations.Times) throws {
+    // In the order of the rows. A write may have come since, with a later time.
     for (installation, at) in times.sorted(by: { $0.key < $1.key }) {
-      try row.bind(at, at: 1)
-      try row.bind(installation, at: 2)
-      try row.bind(revision, at: 3)
-      try row.run()
-      row.reset()
+      do {
+        try execute(
+          """
+          UPDATE registration SET confirmed_at = MAX(confirmed_at, ?1), revision = ?3
+          WHERE installation = ?2
+          """, at, installation, revision)
+      } catch let error as SQLError where error.kind == .corrupt || error.kind == .constraint {
+        // A row that cannot be written keeps no other device's time waiting.
+        session.health.writeFailed(error)
+      }
     }
-    return times
   }
 }

@@ -98,7 +98,8 @@ extension ReadSession {
   ) throws -> Int64? {
     guard try hasHub(hub),
       let row = try deviceKeys().installationRow(id, idHash: idHash, hub: hub),
-      row.fingerprint != 0, row.request == request, row.expiresAt ?? .max > at.milliseconds
+      row.fingerprint != 0, row.request == request ^ row.fingerprint,
+      row.expiresAt ?? .max > at.milliseconds
     else { return nil }
     return row.number
   }
@@ -146,7 +147,8 @@ struct PreparedInstallation: Sendable {
   /// The stored value of ``fingerprint``: 0, which no write has, where the document names templates
   /// that no registration has, as after a dead handle.
   let storedFingerprint: Int64
-  /// The hash of the request, 0 for none; see ``InstallationRequest``.
+  /// The stored value for the request, 0 for none; see ``InstallationRequest``. It holds for this
+  /// content only: an older build may write the row without it.
   let request: Int64
   let registrations: [PreparedRegistration]
   /// Milliseconds since 1970.
@@ -158,7 +160,6 @@ struct PreparedInstallation: Sendable {
     _ installation: Installation, registrations: [RegistrationDraft], hash: SipHash,
     request: Int64 = 0, hub: Hub.ID, at: Date
   ) {
-    self.request = request
     id = installation.installationID
     self.hub = hub
     idHash = Self.hash(installation.installationID.foldingCapitals)
@@ -176,6 +177,7 @@ struct PreparedInstallation: Sendable {
     }
     storedFingerprint =
       named == prepared.count { $0.template != nil } ? document.fingerprint : 0
+    self.request = request == 0 ? 0 : request ^ storedFingerprint
     expiresAt = installation.expirationTime?.milliseconds
     self.at = at.milliseconds
   }
