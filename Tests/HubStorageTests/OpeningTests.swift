@@ -72,28 +72,29 @@ struct OpeningTests {
   func unreleased() async throws {
     try await withDirectory { directory in
       let path = directory.path("hub.sqlite")
-      try await open(path).close()
-      do {
-        let connection = try SQLiteConnection(path: path)
-        defer { connection.close() }
-        // As the file had it before.
-        try connection.execute("DROP TABLE notification")
-        try connection.execute("CREATE TABLE notification (id INTEGER, body BLOB NOT NULL)")
-      }
+      // As the file had it before.
+      try await make(
+        path,
+        changedBy: [
+          "DROP TABLE notification", "CREATE TABLE notification (id INTEGER, body BLOB NOT NULL)",
+        ])
       try await expectUnreleased { try await open(path).close() }
     }
+  }
+
+  /// Makes a database and changes its tables.
+  private func make(_ path: String, changedBy statements: [String]) async throws {
+    try await open(path).close()
+    let connection = try SQLiteConnection(path: path)
+    defer { connection.close() }
+    for sql in statements { try connection.execute(sql) }
   }
 
   @Test("adds to a database from before the first release what its installations have gained since")
   func completed() async throws {
     try await withDirectory { directory in
       let path = directory.path("hub.sqlite")
-      try await open(path).close()
-      do {
-        let connection = try SQLiteConnection(path: path)
-        defer { connection.close() }
-        try connection.execute("ALTER TABLE installation DROP COLUMN request")
-      }
+      try await make(path, changedBy: ["ALTER TABLE installation DROP COLUMN request"])
       let store = try await open(path)
       let hub = try await makeHub(store)
       try await store.put(SampleDevice("i-1"), hub: hub, at: .now)

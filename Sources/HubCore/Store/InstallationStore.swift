@@ -97,8 +97,8 @@ package struct InstallationRequest: Sendable {
 package protocol InstallationStore: Sendable {
   func installation(_ id: String, hub: Hub.ID) async throws -> Installation?
   /// Records that a device was seen, if its installation is as the same request has left it and has
-  /// not expired. The time may be written, and seen by ``AudienceStore/targets(_:after:limit:)``, a
-  /// little later.
+  /// not expired. The time may be written a little later; ``AudienceStore/targets(_:after:limit:)``
+  /// sees it at once.
   /// - Returns: `false` if that is not certain, and the request has to be read and written. An engine
   ///   that could not tell without another round trip always returns that.
   func confirmInstallation(

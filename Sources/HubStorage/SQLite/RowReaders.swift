@@ -93,7 +93,10 @@ final class RowReaders: Sendable {
       while session.useIfFree({ session -> Void in
         session?.connection.close()
         session = nil
-      }) == nil { usleep(1_000) }
+      }) == nil {
+        // The read under way ends, and none begins on a closed session.
+        usleep(1_000)
+      }
     }
   }
 }

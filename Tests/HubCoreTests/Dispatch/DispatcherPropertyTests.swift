@@ -263,7 +263,7 @@ struct DispatcherPropertyTests {
       #expect(found?.counts.values.reduce(0, +) == count)
       #expect(try await world.store.waitingRetries(record.id, hub: world.hub.id) == 0)
     }
-    // How many calls there were is chance; that the faults reached some is not.
+    // The number of calls is chance, but the faults reach some.
     #expect(thrown.withLock { !$0.isEmpty })
     await dispatcher.stop(within: .seconds(5))
   }
