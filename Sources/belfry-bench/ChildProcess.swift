@@ -9,9 +9,11 @@ struct ChildProcess<Greeting: Decodable, Goodbye: Decodable> {
   private let input = Pipe()
   private let output = Pipe()
 
-  /// - Parameter words: The hidden word that selects the child's role, followed by its arguments.
-  init(_ words: [String]) throws {
-    guard let executable = Bundle.main.executableURL else {
+  /// - Parameters:
+  ///   - words: The hidden word that selects the child's role, followed by its arguments.
+  ///   - program: The path of another program with the same lines; `nil` for this one.
+  init(_ words: [String], of program: String? = nil) throws {
+    guard let executable = program.map({ URL(filePath: $0) }) ?? Bundle.main.executableURL else {
       throw BenchmarkError("cannot find this program's own file to start '\(words[0])'")
     }
     process.executableURL = executable
