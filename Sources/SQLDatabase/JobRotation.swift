@@ -132,6 +132,10 @@ final class JobRotation {
   init(limits: JobLimits) { self.limits = limits }
 
   var count: Int { waiting }
+  /// Whether all of it is of one share.
+  func isOnly(_ share: JobLabel.Share) -> Bool {
+    shares.member(share)?.turn.waiting.jobs == waiting
+  }
 
   /// - Returns: `false` when the limit on waiting work is reached.
   func add(_ job: QueuedJob) -> Bool {

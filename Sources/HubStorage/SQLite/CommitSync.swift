@@ -67,11 +67,14 @@ final class CommitSync: @unchecked Sendable {
     if let failure { throw failure }
   }
 
-  /// Waits until at most one group waits for the disk. Without that the writing thread would take
-  /// callers one by one as they arrive, and larger groups cost less per caller.
-  func waitForRoom() {
+  /// Waits until the next group may begin. Without that the writing thread would take callers one by
+  /// one as they arrive, and larger groups cost less per caller.
+  ///
+  /// - Parameter isOfDevices: Whether only registrations wait, which begin when the disk is free. A
+  ///   delivery's checkpoints follow each other: they begin while one group waits for the disk.
+  func waitForRoom(isOfDevices: Bool) {
     condition.lock()
-    while pending > 1 && failure == nil { condition.wait() }
+    while pending > (isOfDevices ? 0 : 1) && failure == nil { condition.wait() }
     condition.unlock()
   }
 

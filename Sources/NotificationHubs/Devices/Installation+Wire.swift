@@ -242,8 +242,13 @@ struct InstallationMembers {
 
   /// - Parameter name: In ASCII.
   subscript(name: String) -> JSONValue? {
-    let found = list.last { $0.name.utf8.isEqualIgnoringCase(name.utf8) }
-    return found.flatMap { $0.value == .null ? nil : $0.value }
+    // By index, because a copy of a member or its value retains its parts.
+    for index in list.indices.reversed()
+    where list[index].name.utf8.isEqualIgnoringCase(name.utf8) {
+      if case .null = list[index].value { return nil }
+      return list[index].value
+    }
+    return nil
   }
 
   func text(_ name: String) throws(WireFormatError) -> String? {
