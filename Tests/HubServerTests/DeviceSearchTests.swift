@@ -29,6 +29,7 @@ struct DeviceSearchTests {
       #expect(
         found.registrations.map(\.tags)
           == [["$InstallationId:{phone}", "x"], ["$InstallationId:{phone}", "x", "main"]])
+      #expect(found.registrations.allSatisfy { $0.confirmedTime == hub.clock.now })
       // What the installation itself says, letter for letter.
       let own = await hub.send(.get, "/hub1/installations/phone")
       #expect(reply.text.contains(own.text))

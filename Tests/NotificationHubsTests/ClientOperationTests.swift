@@ -59,7 +59,8 @@ struct ClientOperationTests {
       registrations: [
         .init(
           registrationID: "1-2-3", platform: .apns, installationID: "i", tags: ["a"],
-          template: "", expirationTime: Date(timeIntervalSince1970: 1_893_456_000))
+          template: "", expirationTime: Date(timeIntervalSince1970: 1_893_456_000),
+          confirmedTime: Date(timeIntervalSince1970: 1_893_000_000))
       ], hasMore: true)
     let time = Date(timeIntervalSince1970: 1_893_456_000)
     let statistics = HubStatistics(

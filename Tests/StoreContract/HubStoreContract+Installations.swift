@@ -136,6 +136,11 @@ extension HubStoreContract {
       try expectEqual(second.map(\.registration), first.map(\.registration))
       try expectEqual(
         second.map(\.confirmedAt), first.map { $0.confirmedAt + 60_000 }, "times of confirmation")
+      let found = try await store.devices(
+        RegistrationFilter(handle: "HANDLE-i-1"), hub: hub, asOf: now, limit: 9)
+      try expectEqual(
+        found.registrations.map(\.confirmedAt.milliseconds), second.map(\.confirmedAt),
+        "times in a search by handle")
     },
     Clause("the same request is recognised only while its installation is as it left it") { store in
       let hub = try await makeHub(store)
@@ -150,6 +155,10 @@ extension HubStoreContract {
           try expectEqual(
             Set(try await all(store, hub).map(\.confirmedAt)),
             [Int64(at.timeIntervalSince1970 * 1000)], "times of confirmation")
+          let found = try await store.devices(
+            RegistrationFilter(handle: "HANDLE-i-1"), hub: hub, asOf: now, limit: 9)
+          try expectEqual(
+            Set(found.registrations.map(\.confirmedAt)), [at], "times in a search by handle")
         }
         return isSame
       }

@@ -1,4 +1,4 @@
-import Foundation
+package import Foundation
 package import NotificationHubs
 
 /// A registration as stored (docs/protocol/rest.md, section 3.3).
@@ -70,13 +70,17 @@ package struct FoundDevices: Hashable, Sendable {
     package let installationID: String?
     /// The environment in which the next push to it is tried first.
     package let environment: PushEnvironment
+    /// The time when it was last written, or confirmed unchanged.
+    package let confirmedAt: Date
 
     package init(
-      stored: StoredRegistration, installationID: String?, environment: PushEnvironment
+      stored: StoredRegistration, installationID: String?, environment: PushEnvironment,
+      confirmedAt: Date
     ) {
       self.stored = stored
       self.installationID = installationID
       self.environment = environment
+      self.confirmedAt = confirmedAt
     }
   }
 

@@ -19,7 +19,8 @@ struct DeviceHandlers: RouteHandlers {
       registrations: found.registrations.map { item in
         DeviceSearch.registration(
           Registration(item.stored), id: item.stored.id, installationID: item.installationID,
-          endpoint: item.stored.draft.platform == .apns ? found.apnsHosts[item.environment] : nil)
+          endpoint: item.stored.draft.platform == .apns ? found.apnsHosts[item.environment] : nil,
+          confirmedTime: item.confirmedAt)
       }, hasMore: found.hasMore)
     return call.replies.json(search.json)
   }

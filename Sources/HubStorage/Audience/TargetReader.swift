@@ -190,7 +190,7 @@ private struct TargetPageBuilder {
       Target(
         registration: row.integer(0), handle: start..<page.handles.count, platform: platform,
         template: template, variables: variables,
-        confirmedAt: times.reduce(row.integer(5)) { max($0, $1[row.integer(8)] ?? $0) },
+        confirmedAt: times.time(of: row.integer(8), written: row.integer(5)),
         isDuplicate: false,
         environment: PushEnvironment(stored: row.integer(7))))
   }

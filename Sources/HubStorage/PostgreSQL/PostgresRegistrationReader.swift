@@ -18,13 +18,15 @@ final class PostgresRegistrationReader {
     let stored: StoredRegistration
     /// The column; `nil` until a push has determined it.
     let environment: Int64?
+    /// The time when it was last written, or confirmed unchanged.
+    let confirmedAt: Date
 
     func isOver(at now: Date) -> Bool { stored.draft.expiresAt.map { $0 <= now } ?? false }
   }
 
   static let columns = """
     \(PostgresRegistrationRow.columns), r.etag, r.expires_at, r.variables, r.public_id, r.tag_text,
-    r.template, r.environment
+    r.template, r.environment, r.confirmed_at
     """
 
   func registration(_ number: RegistrationID, hub: Hub.ID) throws -> Found? {
@@ -71,7 +73,8 @@ final class PostgresRegistrationReader {
       stored: StoredRegistration(
         number: row.number, id: publicID ?? session.coding.id(of: row.number, hub: row.hub),
         draft: draft, etag: columns.integer(10), isDerived: row.installation != 0),
-      environment: columns.optionalInteger(16))
+      environment: columns.optionalInteger(16),
+      confirmedAt: Date(milliseconds: columns.integer(17)))
   }
 
   private func written(

@@ -318,7 +318,7 @@ extension PostgresRegistrations {
       found.append(
         .init(
           stored: one.stored, installationID: names[one.row.installation],
-          environment: PushEnvironment(stored: one.environment)))
+          environment: PushEnvironment(stored: one.environment), confirmedAt: one.confirmedAt))
     }
     return found
   }

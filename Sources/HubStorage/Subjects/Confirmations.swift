@@ -190,6 +190,13 @@ final class Confirmations: Sendable {
   }
 }
 
+extension [Confirmations.Times] {
+  /// The time when an installation was last seen, of which its row has `written`.
+  func time(of installation: Int64, written: Int64) -> Int64 {
+    reduce(written) { Swift.max($0, $1[installation] ?? $0) }
+  }
+}
+
 /// Writes the times that wait.
 private final class ConfirmationJob: WriteJob, @unchecked Sendable {
   // `taken` and `isWritten` belong to the thread that has taken the job, and are handed on with it.

@@ -28,6 +28,8 @@ struct DeviceReader: ReadingSubject {
     _ filter: RegistrationFilter, hub: Hub.ID, asOf: Date, limit: Int, coding: RegistrationIDCoding
   ) throws -> FoundDevices {
     let reader = RegistrationReader(connection: connection, templates: templates, coding: coding)
+    // Before the rows are read: a time that is written meanwhile is in one of them.
+    let times = session.confirmations.times
     let known = try registrations(of: filter, hub: hub, limit: limit)
     var found = FoundDevices()
     found.hasMore = known.isCut
@@ -51,7 +53,10 @@ struct DeviceReader: ReadingSubject {
       found.append(
         .init(
           stored: one.stored, installationID: names[one.row.installation],
-          environment: PushEnvironment(stored: one.environment)))
+          environment: PushEnvironment(stored: one.environment),
+          confirmedAt: Date(
+            milliseconds: times.time(
+              of: one.row.installation, written: one.row.confirmedAt))))
     }
     return found
   }

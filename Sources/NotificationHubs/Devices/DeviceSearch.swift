@@ -26,12 +26,15 @@ public struct DeviceSearch: Hashable, Sendable {
     /// one for all others: this is the one where the token last worked, and before that the
     /// credential's. `nil` for other platforms, and in a hub without a credential.
     public var endpoint: String?
+    /// The time when an app last wrote the registration or confirmed it unchanged, or somebody else
+    /// changed it; `nil` from a hub that does not report it.
+    public var confirmedTime: Date?
 
     /// Creates a registration.
     public init(
       registrationID: String, platform: PushPlatform, installationID: String? = nil,
       tags: [Tag] = [], template: String? = nil, expirationTime: Date? = nil,
-      endpoint: String? = nil
+      endpoint: String? = nil, confirmedTime: Date? = nil
     ) {
       self.registrationID = registrationID
       self.platform = platform
@@ -40,6 +43,7 @@ public struct DeviceSearch: Hashable, Sendable {
       self.template = template
       self.expirationTime = expirationTime
       self.endpoint = endpoint
+      self.confirmedTime = confirmedTime
     }
   }
 
@@ -95,6 +99,7 @@ extension DeviceSearch {
         writer.member("template", one.template)
         writer.member("expirationTime", one.expirationTime)
         writer.member("endpoint", one.endpoint)
+        writer.member("confirmedTime", one.confirmedTime)
       }
       if hasMore { writer.member("more", true) }
     }
@@ -116,17 +121,18 @@ extension DeviceSearch {
         registrationID: id, platform: platform, installationID: item.text("installationId"),
         tags: item.items("tags").compactMap { $0.scalarText.map(Tag.init(rawValue:)) },
         template: item.text("template"), expirationTime: item.date("expirationTime"),
-        endpoint: item.text("endpoint"))
+        endpoint: item.text("endpoint"), confirmedTime: item.date("confirmedTime"))
     }
   }
 
   /// Creates the entry for a registration as stored by the hub.
   package static func registration(
-    _ one: NotificationHubs.Registration, id: String, installationID: String?, endpoint: String?
+    _ one: NotificationHubs.Registration, id: String, installationID: String?, endpoint: String?,
+    confirmedTime: Date
   ) -> Registration {
     Registration(
       registrationID: id, platform: one.platform, installationID: installationID, tags: one.tags,
       template: one.template.map { _ in one.templateName ?? "" },
-      expirationTime: one.expirationTime, endpoint: endpoint)
+      expirationTime: one.expirationTime, endpoint: endpoint, confirmedTime: confirmedTime)
   }
 }

@@ -133,7 +133,7 @@ extension SimulatedStore {
         found.append(
           .init(
             stored: row.stored(coding), installationID: names[row.installation],
-            environment: row.environment))
+            environment: row.environment, confirmedAt: row.confirmedAt))
       }
       return found
     }
