@@ -7,7 +7,7 @@ import { platformWord, platforms } from './platforms.js';
 import { preview, remarks, symbol } from './preview.js';
 import { tried } from './sending.js';
 import { bytes, t } from './text.js';
-import { bare, button, calmly, el, failure, fill, short } from './view.js';
+import { bare, button, calmly, el, failure, fill, section, short } from './view.js';
 
 /** @typedef {{platform: string, registrationId?: string, rendering: {payload: string, bytes: number, limit?: number, missingProperties?: string[]}}} Sample */
 
@@ -24,8 +24,7 @@ import { bare, button, calmly, el, failure, fill, short } from './view.js';
 export function previewAside({ signal, mayTry, isEmpty, shown, send, payload, found }) {
   const tabs = el('div');
   const place = el('div', { class: 'stack' });
-  const id = 'compose-preview';
-  const node = el('aside', { class: 'card', 'aria-labelledby': id }, el('h2', { id }, t('preview.title')), tabs, place);
+  const node = section({ title: t('preview.title'), as: 'aside' }, tabs, place);
   let chosen = '';
   let offered = '';
   /** @type {Map<string, Sample[]>} of the last dry run */

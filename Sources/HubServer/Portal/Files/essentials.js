@@ -7,7 +7,7 @@ import { oneHub } from './hubs.js';
 import { connectionString, policiesOf } from './policies.js';
 import { freshly } from './reauthentication.js';
 import { t } from './text.js';
-import { button, copyButton, dialog, el, later, link, save, section } from './view.js';
+import { button, copyButton, dialog, el, facts, later, link, save, section } from './view.js';
 
 /** @typedef {import('./policies.js').Policy} Policy */
 
@@ -21,8 +21,8 @@ const fileName = 'devsettings.plist';
 export function essentials({ hub, signal, to }, description) {
   dress('overview.css');
   return section(t('essentials.title'),
-    el('dl', { class: 'essentials' }, row(t('essentials.address'), '', location.origin, copy(t('essentials.address'), () => location.origin)),
-      row(t('essentials.hub'), '', hub, copy(t('essentials.hub'), () => hub))),
+    facts([row(t('essentials.address'), '', location.origin, copy(t('essentials.address'), () => location.origin)),
+      row(t('essentials.hub'), '', hub, copy(t('essentials.hub'), () => hub))], 'one'),
     later(signal, async () => {
       const about = await description.catch((error) => {
         if (error instanceof api.APIError && [401, 403].includes(error.status)) return null;
@@ -38,13 +38,13 @@ export function essentials({ hub, signal, to }, description) {
         const text = await whole();
         return text && propertyList({ connectionString: text, notificationHubName: hub });
       };
-      return [el('dl', { class: 'essentials' },
+      return [facts([
         row(t('essentials.app'), t('essentials.mayRegister'), connectionString(name, '••••••••'), copy(t('essentials.app'), whole)),
         row(t('essentials.sample'), '', fileName, copy(t('essentials.sample'), file),
           button(t('view.save'), async () => {
             const text = await file();
             if (text) save(fileName, text, 'application/x-plist');
-          }, { class: 'quiet', 'aria-label': `${t('view.save')}: ${fileName}` }))),
+          }, { class: 'quiet', 'aria-label': `${t('view.save')}: ${fileName}` }))], 'one'),
       el('p', { class: 'hint' }, t('essentials.backend'), ' ', policies)];
     }, 2));
 }
@@ -91,9 +91,10 @@ const copy = (label, text) => copyButton(async () => {
  * @param {string} hint
  * @param {string} shown
  * @param {...HTMLElement} buttons
+ * @returns {[import('./view.js').Child[], HTMLElement]}
  */
-const row = (label, hint, shown, ...buttons) => el('div', null, el('dt', null, label, hint && el('span', null, hint)),
-  el('dd', null, el('span', { class: 'copy actions' }, el('bdi', { title: shown }, shown), ...buttons)));
+const row = (label, hint, shown, ...buttons) => [[label, hint && el('span', null, hint)],
+  el('span', { class: 'copy actions' }, el('bdi', { title: shown }, shown), ...buttons)];
 
 /** @param {Record<string, string>} values */
 function propertyList(values) {

@@ -3,7 +3,7 @@
 // that is held by accident, they do what nobody meant.
 
 import { t } from './text.js';
-import { button, checkbox, dialog, el } from './view.js';
+import { button, checkbox, dialog, el, facts } from './view.js';
 
 const kept = 'belfry.keys';
 const isOn = () => localStorage.getItem(kept) !== 'off';
@@ -29,11 +29,11 @@ export function listen(place) {
 /** The list of keys, with the switch. */
 export function showKeys() {
   const mod = /Mac|iPhone|iPad/.test(navigator.platform) ? '⌘' : 'Ctrl';
-  const row = (/** @type {string[]} */ keys, /** @type {string} */ text) => el('div', null,
-    el('dt', null, keys.map((key) => [el('kbd', null, key), ' ']).flat()), el('dd', null, text));
+  /** @returns {[import('./view.js').Child[], string]} */
+  const row = (/** @type {string[]} */ keys, /** @type {string} */ text) => [keys.map((key) => [el('kbd', null, key), ' ']).flat(), text];
   return dialog(t('keys.title'), (close) => [el('div', { class: 'stack' },
-    el('dl', { class: 'keys' }, row(['/'], t('keys.search')), row(['c'], t('keys.compose')), row(['?'], t('keys.list')),
-      row([mod, 'Enter'], t('keys.send')), row([mod, 'Shift', 'Enter'], t('keys.test')), row(['Esc'], t('keys.close'))),
+    facts([row(['/'], t('keys.search')), row(['c'], t('keys.compose')), row(['?'], t('keys.list')),
+      row([mod, 'Enter'], t('keys.send')), row([mod, 'Shift', 'Enter'], t('keys.test')), row(['Esc'], t('keys.close'))], 'beside keys'),
     checkbox(t('keys.single'), isOn(), (checked) => {
       if (checked) localStorage.removeItem(kept); else localStorage.setItem(kept, 'off');
       mark();

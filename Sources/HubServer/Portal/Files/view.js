@@ -122,21 +122,28 @@ export const freshID = () => `n${++lastID}`;
 // --- Small things ----------------------------------------------------------------------------
 
 /**
- * The page's heading with its actions.
- * @param {string} title
+ * The page's heading with its actions; of one thing with its drawing, and a line below its name.
+ * @param {string | {emblem: Element, title: Child | Child[], lede?: Child | Child[]}} title
  * @param {...(Child | Child[])} actions
  */
-export const heading = (title, ...actions) =>
-  el('div', { class: 'heading' }, el('h1', { tabindex: -1 }, title), el('div', { class: 'actions' }, ...actions));
+export function heading(title, ...actions) {
+  const parts = typeof title === 'string' ? null : title;
+  const name = el('h1', { tabindex: -1 }, typeof title === 'string' ? title : title.title);
+  return el('div', { class: 'heading' }, parts
+    ? el('div', { class: 'titled' }, parts.emblem, el('div', null, name, parts.lede && el('p', { class: 'lede' }, parts.lede))) : name,
+  el('div', { class: 'actions' }, ...actions));
+}
 
 /**
  * A part of a page.
- * @param {string} title
+ * @param {string | {title: Child | Child[], beside?: Child, as?: 'section' | 'aside'}} title `beside`: at the end of its line
  * @param {...(Child | Child[])} children
  */
 export function section(title, ...children) {
+  const { title: name, beside, as } = typeof title === 'string' ? { title, beside: null, as: undefined } : title;
   const id = freshID();
-  return el('section', { class: 'card', 'aria-labelledby': id }, el('h2', { id }, title), ...children);
+  const head = el('h2', { id }, name);
+  return el(as ?? 'section', { class: 'card', 'aria-labelledby': id }, beside ? el('div', { class: 'head-row' }, head, beside) : head, ...children);
 }
 
 /**
@@ -218,8 +225,12 @@ export const notice = (kind, ...children) => el('div', { class: `notice ${kind}`
 export const nothing = (title, ...children) =>
   el('div', { class: 'nothing' }, el('p', { class: 'strong' }, title), ...children);
 
-/** @param {[string, Child | Child[]][]} rows name and value; those without a value are left out */
-export const facts = (rows) => el('dl', { class: 'facts' }, rows
+/**
+ * Names with their values; those without a value are left out.
+ * @param {[Child | Child[], Child | Child[]][]} rows
+ * @param {'' | 'beside' | 'beside keys' | 'one'} [form] in columns, the value beside its name, or in one column
+ */
+export const facts = (rows, form = '') => el('dl', { class: `facts ${form}` }, rows
   .filter(([, value]) => value !== null && value !== undefined && value !== false && value !== '')
   .map(([name, value]) => el('div', null, el('dt', null, name), el('dd', null, value))));
 

@@ -18,7 +18,7 @@ import { platformName, platformOf, platforms, platformWord } from '../platforms.
 import { symbol } from '../preview.js';
 import { deliver, findings, isMeant, report, tested, tried } from '../sending.js';
 import { ago, number, shortTime, t } from '../text.js';
-import { announce, bare, button, calmly, data, dialog, el, failure, field, fill, form, heading, input, link, notice, submitButton } from '../view.js';
+import { announce, bare, button, calmly, data, dialog, el, failure, field, fill, form, heading, input, link, notice, section, submitButton } from '../view.js';
 
 /** Offered even if the audience has none of their devices yet. */
 const common = ['apns', 'fcmv1', 'browser', 'wns'];
@@ -473,10 +473,8 @@ export function show(page) {
   // --- The page --------------------------------------------------------------------------------
 
   const forms = bare(t('compose.form'), [['false', t('compose.byPlatform')], ['true', t('compose.byTemplate')]], String(state.isTemplate), (value) => switchForm(value === 'true'));
-  const composer = form(() => {}, el('section', { class: 'card', 'aria-labelledby': 'compose-message' },
-    el('div', { class: 'head-row' }, el('h2', { id: 'compose-message' }, t('compose.message')), forms),
-    chipBox, fields.first, propertyFields.node, fields.more, advanced), aside.node,
-  el('section', { class: 'card', 'aria-labelledby': 'compose-audience' }, el('h2', { id: 'compose-audience' }, t('compose.audience')), whom.node));
+  const composer = form(() => {}, section({ title: t('compose.message'), beside: forms },
+    chipBox, fields.first, propertyFields.node, fields.more, advanced), aside.node, section(t('compose.audience'), whom.node));
   composer.className = 'composer';
   composer.setAttribute('aria-label', t('compose.message'));
   // Enter in a field is no send: what it would send stands elsewhere on the page.

@@ -7,7 +7,7 @@ import { changeHub, oneHub } from '../hubs.js';
 import { connectionString, policiesOf } from '../policies.js';
 import { freshly } from '../reauthentication.js';
 import { t } from '../text.js';
-import { announce, button, checkbox, confirm, copyButton, data, dialog, el, field, form, heading, input, moment, notice, section, chips, submitButton, table } from '../view.js';
+import { announce, button, checkbox, confirm, copyButton, data, dialog, el, facts, field, form, heading, input, moment, notice, section, chips, submitButton, table } from '../view.js';
 import { made, member } from '../xml.js';
 
 const instance = 'http://www.w3.org/2001/XMLSchema-instance';
@@ -24,8 +24,7 @@ export async function show(page) {
   const policies = policiesOf(hub.description);
   page.main.append(
     heading(t('policies.title'), button(t('policies.create'), () => create(page, hub), { class: 'main' })),
-    section(t('policies.rights'), el('dl', { class: 'rights' }, ['Listen', 'Send', 'Manage'].map((right) =>
-      el('div', null, el('dt', null, right), el('dd', null, t(`policies.right.${right}`))))),
+    section(t('policies.rights'), facts(['Listen', 'Send', 'Manage'].map((right) => [right, t(`policies.right.${right}`)]), 'beside'),
     el('p', { class: 'hint' }, t('policies.advice'))),
     table(t('policies.title'), [
       { head: t('policies.name'), cell: (policy) => data(policy.name) },
