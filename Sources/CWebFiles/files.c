@@ -177,6 +177,9 @@ static const struct belfry_web_file portal[] = {
     {"reauthentication.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/reauthentication.js" suffix(, 0)
     }},
+    {"received.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/received.js" suffix(, 0)
+    }},
     {"sending.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/sending.js" suffix(, 0)
     }},

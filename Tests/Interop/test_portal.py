@@ -216,7 +216,7 @@ def test_a_device_is_found_its_tags_are_edited_and_it_is_deleted(portal, hub, st
     portal.settle()
     assert hub.call("GET", f"installations/{name}").json()["tags"] == ["hats-caps"]
     portal.check()
-    portal.press("Delete")
+    portal.press("Delete this device")
     portal.press("Delete")
     portal.await_value("location.pathname === '/$portal/hub/demo/devices'")
     assert requests.get(
@@ -237,12 +237,50 @@ def test_an_outcome_that_is_not_final_is_followed_on_the_page_of_the_device(port
 def test_a_notification_is_explained_for_a_device(portal, hub, stack):
     device = add_phones(hub, stack.emulator, tags=("boats",))[0]
     other = send(hub, "Cars!", "cars || boats && !boats")
+    send(hub, "Boats are here!", "boats")
     portal.visit(f"hub/demo/devices/virtual-{device}")
-    portal.reads("Not its tags")
-    portal.fill("Explain another notification", other)
-    portal.press("Why", within="[...document.querySelectorAll('form')].at(-1)")
+    portal.reads("Boats are here!")
+    portal.settle()
+    rows = "[...document.querySelectorAll('.rows > li')].map((row) => row.innerText)"
+    assert not any("Cars!" in row for row in portal.run(rows)), "it was not for this device"
+    portal.press("Also those not for it")
+    portal.await_value(f"{rows}.some((row) => row.includes('Cars!') && row.includes('Not its tags')) && location.search === '?others=1'")
+    # By what it says, by its id, and what no notification says.
+    portal.fill("Text or id of a notification", "cars")
+    portal.press("Explain")
     portal.reads("Tag expression")
     portal.check()
+    portal.fill("Text or id of a notification", "trains")
+    portal.press("Explain")
+    portal.reads("No notification says “trains”.")
+    portal.fill("Text or id of a notification", other)
+    portal.press("Explain")
+    portal.reads("Tag expression")
+    portal.check()
+
+
+def test_the_page_of_a_device_has_two_columns_and_on_a_narrow_screen_one(portal, hub, stack):
+    device = add_phones(hub, stack.emulator, tags=("layout",), user="leo")[0]
+    send(hub, "Two columns", "layout")
+    portal.visit(f"hub/demo/devices/virtual-{device}")
+    portal.reads("Two columns")
+    portal.settle()
+    assert portal.run("document.querySelector('h1').innerText") == "Apple device of leo"
+    # What is written last is what the hub was told last: here, by the phone.
+    portal.reads("Last registered or changed")
+    assert portal.run("document.querySelector('.facts time').dateTime.slice(0, 4)") == time.strftime("%Y")
+    # What undoes everything comes last.
+    assert portal.run("[...document.querySelectorAll('main button')].at(-1).innerText") == "Delete this device"
+    places = "[...document.querySelector('.two').children].map((node) => node.getBoundingClientRect()).map(({ left, top, width }) => [left, top, width])"
+    (left, top, _), (side, side_top, width) = portal.run(places)
+    assert side > left and side_top == top and width == 21 * 16, "the side is not beside the list"
+    for size in (1000, 768, PHONE[0], 320):
+        portal.size(size, 844)
+        (left, top, _), (side, side_top, _) = portal.run(places)
+        assert side == left and side_top > top, f"two columns at {size}"
+        for scheme in ("light", "dark"):
+            portal.scheme(scheme)
+            portal.check()
 
 
 def test_a_device_that_is_not_there_and_a_wrong_id_are_told(portal):

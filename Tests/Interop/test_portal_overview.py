@@ -248,8 +248,9 @@ def test_a_person_has_devices_tags_and_what_they_got(portal, hub, stack):
     portal.visit(f"hub/demo/devices/virtual-{alive}")
     portal.press("alice")
     portal.await_value("location.pathname.endsWith('/users/alice')")
-    portal.reads("2 of 2 devices can be reached")
+    portal.reads("2 of 2 devices can be reached · last registered or changed ")
     portal.settle()
+    portal.await_value("[...document.querySelectorAll('.owned li')].every((node) => node.innerText.includes('registered or changed'))")
     assert portal.run("[...document.querySelectorAll('.owned a')].map((node) => node.innerText)") == ["Apple", "Apple"]
     assert portal.run("[...document.querySelectorAll('.card .chip')].map((node) => node.innerText)") == ["lang:en", "news"]
     rows = portal.run(ROWS)

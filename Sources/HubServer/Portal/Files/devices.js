@@ -5,7 +5,7 @@
 import * as api from './api.js';
 import { platformName, platforms } from './platforms.js';
 import { t } from './text.js';
-import { badge, chips, data, el, link, moment, short } from './view.js';
+import { badge, chips, data, el, link, moment, short, svg } from './view.js';
 import { textOf } from './xml.js';
 
 /**
@@ -37,6 +37,41 @@ import { textOf } from './xml.js';
  */
 export const handleOf = ({ pushChannel }) =>
   typeof pushChannel === 'string' ? pushChannel : JSON.stringify(pushChannel);
+
+/**
+ * The registrations of an installation with what only a search by handle tells of them; none of a device that nothing
+ * reaches any more.
+ * @param {string} hub
+ * @param {Installation} device
+ * @param {AbortSignal} signal
+ * @returns {Promise<{template?: string | null, endpoint?: string | null, confirmedTime?: string}[]>}
+ */
+export async function ownRegistrations(hub, device, signal) {
+  const { registrations } = await api.json(api.at(hub, 'devices', 'search'), { method: 'POST', body: { handle: handleOf(device) }, signal });
+  return registrations.filter((/** @type {any} */ one) => one.installationId === device.installationId);
+}
+
+/**
+ * When an app last registered a device, or somebody changed it; null where the hub does not know.
+ * @param {{confirmedTime?: string}[]} registrations
+ * @returns {string | null}
+ */
+export const lastWritten = (registrations) => registrations.map(({ confirmedTime }) => confirmedTime ?? '').sort().at(-1) || null;
+
+/** @type {Record<string, string>} */
+const drawings = {
+  phone: 'M5.8 1.5h4.4c1 0 1.8.8 1.8 1.8v9.4c0 1-.8 1.8-1.8 1.8H5.8c-1 0-1.8-.8-1.8-1.8V3.3c0-1 .8-1.8 1.8-1.8zM7 12.3h2',
+  browser: 'M8 1.8a6.2 6.2 0 1 0 0 12.4A6.2 6.2 0 0 0 8 1.8zM1.8 8h12.4M8 1.8c4.3 4 4.3 8.4 0 12.4-4.3-4-4.3-8.4 0-12.4z',
+  windows: 'M4 3h8a1 1 0 0 1 1 1v5a1 1 0 0 1-1 1H4a1 1 0 0 1-1-1V4a1 1 0 0 1 1-1zM1.5 12.8h13',
+  person: 'M8 2a3 3 0 1 0 0 6 3 3 0 0 0 0-6zM2.5 14.2c.5-3 2.5-4.6 5.5-4.6s5 1.6 5.5 4.6',
+};
+
+/**
+ * The drawing of a person or of a platform's device, for the head of its page or card.
+ * @param {string} name 'person' or a platform
+ */
+export const emblem = (name) => el('span', { class: 'emblem' }, svg('svg', { class: 'symbol', viewBox: '0 0 16 16', 'aria-hidden': 'true' },
+  svg('path', { d: drawings[name] ?? drawings[platforms[name]?.phone?.look ?? ''] ?? drawings.phone })));
 
 /**
  * Years that mean never.

@@ -137,7 +137,7 @@ export function notificationRows({ to, items, search = '', isBrief = false, came
       const name = isBrief ? '' : groupOf(item);
       let list = groups.get(name);
       if (!list) {
-        list = el('ol', { class: `rows${isBrief ? ' brief' : ''}` });
+        list = el('ol', { class: `rows${isBrief ? ' brief' : ''}${outcome === outcomeOf ? '' : ' ended'}` });
         groups.set(name, list);
         const part = [name && el('h2', null, name), list];
         if (item.state === 'Scheduled' && !isBrief) node.prepend(...part.filter((one) => one !== ''));

@@ -2,46 +2,84 @@
 // One device: its data in the hub, its tags, its last pushes and why it did or did not get them.
 
 import * as api from '../api.js';
-import { deviceTag, handleOf, isNever, markedMine, markMine, stateOf } from '../devices.js';
+import { deviceTag, emblem, handleOf, isNever, lastWritten, markedMine, markMine, ownRegistrations, stateOf } from '../devices.js';
+import { dress } from '../dress.js';
 import { explain, explanationView, verdictBadge } from '../explanation.js';
 import { wordsOf } from '../notificationrows.js';
 import { tidy } from '../payloads.js';
-import { platformName } from '../platforms.js';
+import { platformName, platformWord } from '../platforms.js';
+import { received } from '../received.js';
 import { has, t } from '../text.js';
-import { announce, button, code, confirm, copyButton, data, dialog, el, facts, field, form, heading, input, later, link, moment, nothing, pause, section, short, submitButton, table } from '../view.js';
+import { announce, button, checkbox, code, confirm, copyButton, data, dialog, el, facts, field, fill, form, freshID, heading, input, later, link, moment, pause, section, short, submitButton } from '../view.js';
 
-/** Number of recent notifications examined. */
-const latest = 12;
+/** Parts of the list of notifications that are searched for a text. */
+const mostParts = 10;
 
 /** @param {import('../app.js').Page} page */
 export async function show(page) {
+  dress('overview.css');
   const { id } = page.params;
   page.title(id);
   const reply = await api.request(api.at(page.hub, 'installations', id), { signal: page.signal });
   /** @type {import('../devices.js').Installation} */
   const device = JSON.parse(await reply.text());
-  const tag = deviceTag(device.installationId);
+  const { installationId, platform, userId } = device;
   const mayChange = api.role(page.hub) === 'manager';
   const maySend = api.role(page.hub) !== 'viewer';
-  const handle = handleOf(device);
   page.main.append(
-    heading(device.installationId,
-      maySend && mineButton(page.hub, device.installationId),
-      maySend && el('a', { href: page.to('compose') + '?tags=' + encodeURIComponent(tag), class: 'as-button' }, t('device.send')),
-      mayChange && button(t('view.delete'), () => remove(page, device), { class: 'danger' })),
-    section(t('device.about'), facts([
-      [t('devices.platform'), platformName(device.platform)],
-      [t('devices.state'), stateOf(device)],
-      [t('devices.user'), device.userId && link(page.to('users', device.userId), data(device.userId))],
-      [t('devices.until'), isNever(device.expirationTime) ? t('devices.never') : moment(device.expirationTime)],
-      [t('device.environment'), device.platform === 'apns' && later(page.signal, () => environment(page, device), 1)],
-      [t('device.handle'), el('span', null, short(handle, 40), ' ', copyButton(handle))],
-      ...furtherMembers(device),
-    ])),
-    tagsSection(page, device, mayChange),
-    section(t('device.templates'), templates(device)),
-    section(t('device.pushes'), el('p', { class: 'hint' }, t('device.pushesHint', { n: latest })),
-      later(page.signal, () => pushes(page, device)), explainForm(page, device)));
+    heading({
+      emblem: emblem(platform), title: nameOf(page, device),
+      lede: [el('span', { class: 'mono' }, data(installationId)), ' ', copyButton(installationId, t('view.copy'), `${t('view.copy')}: ${t('devices.id')}`)],
+    }, maySend && mineButton(page.hub, installationId),
+    maySend && el('a', { href: page.to('compose') + '?tags=' + encodeURIComponent(deviceTag(installationId)), class: 'as-button main' }, t('device.send'))),
+    el('div', { class: 'two' },
+      el('div', { class: 'stack apart' }, got(page, device), explainForm(page, device)),
+      el('div', { class: 'stack apart' },
+        about(page, device),
+        tagsSection(page, device, mayChange),
+        section({ title: [t('device.templates'), ' ', el('span', { class: 'soft' }, Object.keys(device.templates ?? {}).length)] }, templates(device)),
+        mayChange && el('div', { class: 'danger-zone' }, el('span', { class: 'hint' }, t('device.deleteHint')),
+          button(t('device.delete'), () => remove(page, device), { class: 'danger' })))));
+  if (userId) page.title(t('device.titleOf', { platform: platformWord(platform), user: userId }));
+}
+
+/**
+ * The platform, and whose it is.
+ * @param {import('../app.js').Page} page
+ * @param {import('../devices.js').Installation} device
+ */
+function nameOf(page, { platform, userId }) {
+  if (!userId) return t('device.titlePlain', { platform: platformWord(platform) });
+  // The name is a link, wherever the language puts it.
+  const [before, after] = t('device.titleOf', { platform: platformWord(platform), user: '\n' }).split('\n');
+  return [before, link(page.to('users', userId), data(userId)), after];
+}
+
+/**
+ * @param {import('../app.js').Page} page
+ * @param {import('../devices.js').Installation} device
+ */
+function about(page, device) {
+  const handle = handleOf(device);
+  /** @type {ReturnType<typeof ownRegistrations> | null} one request for two rows, again after a failure */
+  let asked = null;
+  const own = () => asked ??= ownRegistrations(page.hub, device, page.signal).catch((error) => {
+    asked = null;
+    throw error;
+  });
+  return section(t('device.about'), facts([
+    [t('devices.state'), stateOf(device)],
+    [t('device.written'), later(page.signal, async () => {
+      const at = lastWritten(await own());
+      return at ? moment(at) : t('device.writtenUnknown');
+    }, 1)],
+    [t('devices.platform'), platformName(device.platform)],
+    [t('device.environment'), device.platform === 'apns' && later(page.signal, async () => environment(await own()), 1)],
+    [t('devices.user'), device.userId && link(page.to('users', device.userId), data(device.userId))],
+    [t('devices.until'), isNever(device.expirationTime) ? t('devices.never') : moment(device.expirationTime)],
+    [t('device.handle'), [el('span', { class: 'mono' }, short(handle, 17)), ' ', copyButton(handle, t('view.copy'), `${t('view.copy')}: ${t('device.handle')}`)]],
+    ...furtherMembers(device),
+  ], 'beside'));
 }
 
 /**
@@ -72,15 +110,9 @@ const furtherMembers = (device) => Object.entries(device).filter(([name]) => !pl
 
 /**
  * The host of the next push: APNs separates builds from Xcode from all others.
- * @param {import('../app.js').Page} page
- * @param {import('../devices.js').Installation} device
+ * @param {Awaited<ReturnType<typeof ownRegistrations>>} own
  */
-async function environment(page, device) {
-  const { registrations } = await api.json(api.at(page.hub, 'devices', 'search'), {
-    method: 'POST', body: { handle: handleOf(device) }, signal: page.signal,
-  });
-  /** @type {{installationId: string | null, template: string | null, endpoint?: string | null}[]} */
-  const own = registrations.filter((/** @type {any} */ one) => one.installationId === device.installationId);
+function environment(own) {
   const found = own.find((one) => (one.template ?? null) === null) ?? own[0];
   if (!found) return t('device.noRegistration');
   if (!found.endpoint) return t('device.noEndpoint');
@@ -105,7 +137,7 @@ function tagsSection(page, device, mayChange) {
     announce(t(op === 'add' ? 'device.tagAdded' : 'device.tagRemoved'));
     page.reload();
   };
-  const fresh = input({ required: true, maxlength: 120, autocapitalize: 'off' });
+  const fresh = input({ required: true, maxlength: 120, autocapitalize: 'off', id: freshID(), placeholder: t('device.newTag') });
   const tags = device.tags ?? [];
   return section(t('devices.tags'),
     tags.length === 0 && el('p', { class: 'soft' }, t('device.noTags')),
@@ -113,7 +145,7 @@ function tagsSection(page, device, mayChange) {
       class: 'quiet', 'aria-label': t('device.removeTag', { tag }),
     })))),
     mayChange && form(() => { if (fresh.value.trim()) return patch('add', fresh.value.trim()); },
-      el('div', { class: 'row' }, field(t('device.newTag'), fresh), el('div', { class: 'buttons' }, submitButton(t('device.addTag'))))));
+      el('div', { class: 'pair' }, el('label', { class: 'unseen', for: fresh.id }, t('device.newTag')), fresh, submitButton(t('device.addTag'), { class: '' }))));
 }
 
 /** @param {import('../devices.js').Installation} device */
@@ -129,24 +161,29 @@ function templates(device) {
 }
 
 /**
- * The latest notifications, with the outcome of each for this device.
+ * The latest notifications that were for the device, or all with the reason why they were not.
  * @param {import('../app.js').Page} page
  * @param {import('../devices.js').Installation} device
  */
-async function pushes(page, device) {
-  const { items } = await api.list(api.at(page.hub, 'messages'), 'notifications', { $top: latest }, null, page.signal);
-  if (items.length === 0) return nothing(t('device.noPushes'));
-  const told = items.map((item) => {
-    const answer = explain(page.hub, item.notificationId, device.installationId, page.signal);
-    answer.catch(() => {});
-    return answer;
+function got(page, device) {
+  const list = el('div');
+  let listed = new AbortController();
+  page.signal.addEventListener('abort', () => listed.abort());
+  const others = checkbox(t('device.others'), page.query.get('others') === '1', (checked) => {
+    page.keep({ others: checked ? '1' : null });
+    draw();
   });
-  return table(t('device.pushes'), [
-    { head: t('device.when'), cell: (item) => moment(item.enqueueTime) },
-    { head: t('device.notification'), cell: (item) => link(page.to('notifications', item.notificationId), data(wordsOf(item).head)) },
-    { head: t('device.to'), cell: (item) => item.tags ? data(item.tags) : t(`device.kind.${item.kind === 'direct' ? 'direct' : 'broadcast'}`) },
-    { head: t('device.result'), cell: (item) => later(page.signal, async () => outcome(page, device, item, await told[items.indexOf(item)]), 1) },
-  ], items);
+  function draw() {
+    listed.abort();
+    listed = new AbortController();
+    const { signal } = listed;
+    fill(list, received(page, {
+      devices: [device.installationId], caption: t('device.got'), empty: t('device.gotNothing'), isWhole: others.input.checked, signal,
+      came: ({ notificationId }, [explanation]) => outcome(page, device, notificationId, explanation, signal),
+    }));
+  }
+  draw();
+  return section({ title: t('device.got'), beside: others }, list);
 }
 
 /**
@@ -154,10 +191,11 @@ async function pushes(page, device) {
  * is final.
  * @param {import('../app.js').Page} page
  * @param {import('../devices.js').Installation} device
- * @param {{notificationId: string}} item
+ * @param {string} id
  * @param {any} explanation
+ * @param {AbortSignal} signal
  */
-function outcome(page, device, item, explanation) {
+function outcome(page, device, id, explanation, signal) {
   let answer = explanation;
   const open = button('', () => dialog(t('device.why'), (close) => [explanationView(answer),
     el('div', { class: 'buttons' }, button(t('view.close'), () => close(null)))]), { class: 'quiet verdict' });
@@ -167,8 +205,8 @@ function outcome(page, device, item, explanation) {
   };
   const follow = async () => {
     for (let ms = 1000; answer.verdict === 'waiting' || answer.verdict === 'retrying'; ms = Math.min(ms * 2, 30_000)) {
-      await pause(ms, page.signal);
-      answer = await explain(page.hub, item.notificationId, device.installationId, page.signal);
+      await pause(ms, signal);
+      answer = await explain(page.hub, id, device.installationId, signal);
       draw();
     }
   };
@@ -179,17 +217,43 @@ function outcome(page, device, item, explanation) {
 }
 
 /**
+ * Explains a notification that is found by its id or by what it says.
  * @param {import('../app.js').Page} page
  * @param {import('../devices.js').Installation} device
  */
 function explainForm(page, device) {
-  const id = input({ required: true, autocapitalize: 'off' });
-  const answer = el('div', { 'aria-live': 'polite' });
-  return el('div', { class: 'stack' }, form(async () => {
-    if (!id.value.trim()) return id.focus();
-    answer.replaceChildren(explanationView(await explain(page.hub, id.value.trim(), device.installationId, page.signal)));
-  }, el('div', { class: 'row' }, field(t('device.explain'), id, t('device.explainHint')),
-    el('div', { class: 'buttons' }, submitButton(t('device.why'), { class: '' })))), answer);
+  const what = input({ type: 'search', required: true, maxlength: 200, autocapitalize: 'off' });
+  const answer = el('div', { class: 'stack', role: 'status' });
+  return section(t('device.explain'), form(async () => {
+    const wanted = what.value.trim();
+    if (!wanted) return what.focus();
+    fill(answer);
+    const item = await find(page, wanted);
+    if (!item) return fill(answer, el('p', { class: 'hint' }, t('device.explainNone', { q: wanted })));
+    const explanation = await explain(page.hub, item.notificationId, device.installationId, page.signal);
+    fill(answer, el('p', { class: 'strong' }, link(page.to('notifications', item.notificationId), data(wordsOf(item).head))), explanationView(explanation));
+  }, el('div', { class: 'row' }, field(t('device.explainWhat'), what),
+    el('div', { class: 'buttons' }, submitButton(t('device.explainGo'), { class: '' })))), answer);
+}
+
+/**
+ * The notification with this id, else the newest that says this.
+ * @param {import('../app.js').Page} page
+ * @param {string} wanted
+ * @returns {Promise<Pick<import('../notificationrows.js').Summary, 'notificationId' | 'title' | 'text' | 'textState'> | null>}
+ */
+async function find(page, wanted) {
+  /** @type {string | null} */
+  let from = null;
+  for (let part = 0; part < mostParts; part += 1) {
+    /** @type {{items: import('../notificationrows.js').Summary[], next: string | null}} */
+    const { items, next } = await api.list(api.at(page.hub, 'messages'), 'notifications', { q: wanted, $top: 1 }, from, page.signal);
+    if (items.length > 0) return items[0];
+    if (!next) break;
+    from = next;
+  }
+  // An id is found at any age.
+  return /^[\w.-]{12,}$/.test(wanted) ? { notificationId: wanted } : null;
 }
 
 /**

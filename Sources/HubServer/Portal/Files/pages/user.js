@@ -2,19 +2,19 @@
 // A user: the devices, what they got, their tags, and erasing all data of the user in the hub, with a receipt.
 
 import * as api from '../api.js';
-import { isReachable, stateOf, userTag } from '../devices.js';
+import { emblem, isReachable, lastWritten, ownRegistrations, stateOf, userTag } from '../devices.js';
 import { dress } from '../dress.js';
-import { explain, verdictBadge } from '../explanation.js';
+import { verdictBadge } from '../explanation.js';
 import { notificationRows } from '../notificationrows.js';
 import { platformWord } from '../platforms.js';
-import { number, t, time } from '../text.js';
+import { isForIt, received } from '../received.js';
+import { ago, number, t, time } from '../text.js';
 import { badge, button, checkbox, chips, confirm, data, el, facts, fill, heading, link, notice, pagedList, save, section, short } from '../view.js';
 
-/** Recent notifications that are explained at a time, and devices for which they are. */
-const latest = 12;
+/** Devices for which notifications are explained. */
 const mostDevices = 5;
-/** Requests under way at a time. */
-const atOnce = 4;
+/** Messages to the user alone that are looked for at a time. */
+const latest = 12;
 
 /** @typedef {import('../devices.js').Installation} Installation */
 /** @typedef {import('../notificationrows.js').Summary} Summary */
@@ -37,14 +37,31 @@ export async function show(page) {
     fill(tagList, tags.size ? chips([...tags].sort()) : el('p', { class: 'soft' }, t('device.noTags')));
   };
   noteTags([]);
+  const seen = el('span');
+  let newest = '';
+  /** @param {Installation[]} more */
+  const note = (more, /** @type {HTMLElement[]} */ places) => {
+    noteTags(more);
+    void (async () => {
+      for (const [index, device] of more.entries()) {
+        const at = lastWritten(await ownRegistrations(page.hub, device, page.signal));
+        if (!at) continue;
+        places[index].append(el('span', null, ' · ', t('user.deviceWritten', { ago: ago(at) })));
+        if (at <= newest) continue;
+        newest = at;
+        fill(seen, ' · ', t('user.written', { ago: ago(at) }));
+      }
+    })().catch(() => {
+      // The page is left, or the time stays unsaid: nothing else depends on it.
+    });
+  };
   const body = el('div', { class: 'stack' });
   const receipt = el('div', { role: 'status' });
   const reachable = first.items.filter(isReachable).length;
   const of = first.next ? t('user.andMore', { n: first.items.length }) : number(first.items.length);
   body.append(
-    first.items.length > 0 ? el('p', { class: 'soft' }, t('user.reachable', { n: reachable, all: of })) : '',
     section(t('user.devices'), pagedList({
-      caption: t('user.devices'), signal: page.signal, empty: t('user.none'), view: (items) => cards(page, items, noteTags),
+      caption: t('user.devices'), signal: page.signal, empty: t('user.none'), view: (items) => cards(page, items, note),
       // The first page is there already.
       load: async (from) => from === null ? first : load(from),
     })),
@@ -53,7 +70,10 @@ export async function show(page) {
       isManager ? el('div', { class: 'danger-zone' }, el('span', { class: 'hint' }, t('user.eraseHint')),
         button(t('user.erase'), () => erase(page, receipt, body), { class: 'danger' })) : '')));
   page.main.append(
-    heading(id, api.role(page.hub) !== 'viewer' && el('a', {
+    heading({
+      emblem: emblem('person'), title: data(id),
+      lede: first.items.length > 0 && [t('user.reachable', { n: reachable, all: of }), seen],
+    }, api.role(page.hub) !== 'viewer' && el('a', {
       href: page.to('compose') + '?tags=' + encodeURIComponent(userTag(id)), class: 'as-button main' }, t('user.send'))),
     receipt, body);
 }
@@ -61,15 +81,16 @@ export async function show(page) {
 /**
  * @param {import('../app.js').Page} page
  * @param {Installation[]} items
- * @param {(more: Installation[]) => void} added
+ * @param {(more: Installation[], places: HTMLElement[]) => void} added `places`: the line of each with its id
  */
 function cards(page, items, added) {
   const node = el('ul', { class: 'owned' });
   /** @param {Installation[]} more */
   const add = (more) => {
-    node.append(...more.map((device) => el('li', null, link(page.to('devices', device.installationId), nameOf(device)),
-      el('p', { class: 'hint' }, short(device.installationId, 26)), el('p', null, stateOf(device)))));
-    added(more);
+    const places = more.map(({ installationId }) => el('p', { class: 'hint' }, short(installationId, 26)));
+    node.append(...more.map((device, index) => el('li', null, emblem(device.platform),
+      el('div', null, link(page.to('devices', device.installationId), nameOf(device)), places[index], el('p', null, stateOf(device))))));
+    added(more, places);
   };
   add(items);
   return Object.assign(node, { add });
@@ -102,12 +123,7 @@ function got(page, devices, isManager) {
   });
   const draw = () => fill(list, alone.input.checked ? toThemAlone(page) : explained(page, devices.slice(0, mostDevices)));
   draw();
-  const node = section(t('user.got', { name: page.params.id }), list);
-  if (isManager) {
-    const title = /** @type {Element} */ (node.firstElementChild);
-    node.prepend(el('div', { class: 'head-row' }, title, alone));
-  }
-  return node;
+  return section({ title: t('user.got', { name: page.params.id }), beside: isManager && alone }, list);
 }
 
 /** @param {import('../app.js').Page} page */
@@ -138,41 +154,14 @@ function isAlone(expression, tag) {
  * @param {import('../app.js').Page} page
  * @param {Installation[]} devices
  */
-function explained(page, devices) {
-  if (devices.length === 0) return el('p', { class: 'hint' }, t('user.none'));
-  /** @type {Map<string, any[]>} verdicts by notification */
-  const verdicts = new Map();
-  let looked = 0;
-  const hint = el('p', { class: 'hint' });
-  return el('div', { class: 'stack' }, pagedList({
-    // One stretch at a time: each costs a request for each device of each notification.
-    caption: t('user.got', { name: page.params.id }), signal: page.signal, enough: 0, empty: el('p', { class: 'hint' }, t('user.nothingLately')),
-    load: async (from) => {
-      /** @type {{items: Summary[], next: string | null}} */
-      const { items, next } = await api.list(api.at(page.hub, 'messages'), 'notifications', { $top: latest }, from, page.signal);
-      const asked = items.flatMap((item) => devices.map((device) => ({ item, device })));
-      const ask = async () => {
-        for (let one = asked.shift(); one; one = asked.shift()) {
-          const { item: { notificationId }, device } = one;
-          const { verdict } = await explain(page.hub, notificationId, device.installationId, page.signal);
-          verdicts.set(notificationId, [...verdicts.get(notificationId) ?? [], verdict]);
-        }
-      };
-      await Promise.all(Array.from({ length: atOnce }, ask));
-      looked += items.length;
-      hint.textContent = t('user.looked', { looked, n: devices.length });
-      return { items: items.filter(({ notificationId }) => verdicts.get(notificationId)?.some((verdict) => !elsewhere.has(verdict))), next };
-    },
-    view: (items) => notificationRows({ to: page.to, items, isBrief: true, came: ({ notificationId }) => el('span', null, outcome(verdicts.get(notificationId) ?? [])) }),
-  }), hint);
-}
+const explained = (page, devices) => devices.length === 0 ? el('p', { class: 'hint' }, t('user.none')) : received(page, {
+  devices: devices.map(({ installationId }) => installationId), caption: t('user.got', { name: page.params.id }), empty: t('user.nothingLately'),
+  came: (_, explanations) => el('span', null, outcome(explanations)),
+});
 
-/** Verdicts on a device that the notification was not for. */
-const elsewhere = new Set(['tags-differ', 'not-addressed', 'too-late', 'no-device']);
-
-/** @param {string[]} all verdicts, one a device */
+/** @param {{verdict: string}[]} all one a device */
 function outcome(all) {
-  const own = all.filter((verdict) => !elsewhere.has(verdict));
+  const own = all.filter(isForIt).map(({ verdict }) => verdict);
   const well = own.filter((verdict) => verdict === 'delivered').length;
   if (own.length === 1 || well === 0) return verdictBadge(own.find((verdict) => verdict !== 'duplicate') ?? own[0]);
   return badge(t('user.deliveredTo', { n: well, all: own.length }), own.includes('failed') ? 'note' : 'good');
