@@ -26,6 +26,13 @@ struct ActivityTests {
       resource: "https://\(TestHub.host)/", name: "RootManageSharedAccessKey", key: TestHub.rootKey)
   }
 
+  @Test("the page of the log names every action")
+  func page() throws {
+    let named = try DocPage("docs/extensions.md")
+      .words(below: "Who has changed or sent what: the activity log")
+    #expect(ActivityAction.allCases.map(\.rawValue).filter { !named.contains($0) } == [])
+  }
+
   @Test("a send and its line are one transaction")
   func send() async throws {
     let hook = StoreHook()

@@ -14,11 +14,20 @@ package struct DocPage {
 
   /// The rows of the tables below a heading of the second level, as cells.
   package func section(_ title: String) -> [[String]] {
-    lines.drop { $0 != "## " + title }.dropFirst().prefix { !$0.hasPrefix("## ") }
+    lines(below: title)
       .filter { $0.hasPrefix("| ") }.map { line in
         line.split(separator: "|", omittingEmptySubsequences: false).dropFirst().dropLast()
           .map { $0.trimmingCharacters(in: .whitespaces) }
       }
+  }
+
+  /// The words in backquotes below a heading of the second level.
+  package func words(below title: String) -> Set<String> {
+    Set(lines(below: title).joined(separator: "\n").matches(of: #/`(\w+)`/#).map { String($0.1) })
+  }
+
+  private func lines(below title: String) -> some Sequence<Substring> {
+    lines.drop { $0 != "## " + title }.dropFirst().prefix { !$0.hasPrefix("## ") }
   }
 
   /// The requests that a cell names, such as `PUT, DELETE /api/register/{id}` in backquotes.

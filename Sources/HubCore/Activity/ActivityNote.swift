@@ -1,12 +1,12 @@
 package import Foundation
-import NotificationHubs
+package import NotificationHubs
 import Synchronization
 
 /// An entry of the activity log while its action is in progress. A send stores it in the
 /// transaction that accepts the notification; any other entry is stored when the reply is known.
 package final class ActivityNote: Sendable {
   private struct State {
-    var action: String
+    var action: ActivityAction
     var object: String?
     var isSettled = false
   }
@@ -22,7 +22,7 @@ package final class ActivityNote: Sendable {
   ///   - hub: 0 for the namespace, and for a hub that is being created.
   ///   - isLook: Whether the log contains it only after ``showed(_:)``.
   package init(
-    _ action: String, of object: String? = nil, hub: Hub.ID, named hubName: String?,
+    _ action: ActivityAction, of object: String? = nil, hub: Hub.ID, named hubName: String?,
     by caller: Caller, from address: String, at time: Date, isLook: Bool = false
   ) {
     self.hub = hub
@@ -34,7 +34,7 @@ package final class ActivityNote: Sendable {
   }
 
   /// Specifies the action or its object more exactly.
-  package func refine(action: String? = nil, object: String? = nil) {
+  package func refine(action: ActivityAction? = nil, object: String? = nil) {
     state.withLock { state in
       if let action { state.action = action }
       if let object { state.object = object }
@@ -59,7 +59,7 @@ package final class ActivityNote: Sendable {
     return ActivityEntry(
       hub: hub ?? self.hub,
       HubActivity(
-        time: time, hub: hubName, actor: caller.name, via: caller.via, action: action,
+        time: time, hub: hubName, actor: caller.name, via: caller.via, action: action.rawValue,
         object: object.map { String($0.prefix(Self.longestObject)) }, address: address,
         status: status))
   }

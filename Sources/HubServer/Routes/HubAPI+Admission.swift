@@ -31,7 +31,7 @@ extension HubAPI {
       note.isKnown = true
       let admission = try await admit(signedIn, to: name)
       note.activity = activity(
-        terms.change ?? "readText", of: parameters["id"], admission, request, by: terms)
+        terms.change ?? .readText, of: parameters["id"], admission, request, by: terms)
       try signedIn.require(terms.role, in: name, confirmed: terms.wantsConfirmation)
       try admission.require(.manage)
       return HubCall(
@@ -93,7 +93,7 @@ extension HubAPI {
   }
 
   private func activity(
-    _ action: String?, of id: String?, _ admission: Admission, _ request: HTTPRequest,
+    _ action: ActivityAction?, of id: String?, _ admission: Admission, _ request: HTTPRequest,
     by terms: RouteTerms
   ) -> ActivityNote? {
     action.map {
@@ -148,7 +148,8 @@ extension HubAPI {
     }
     let name = parameters["hub"] ?? ""
     let isCreation = access == .creation && request.headers[WireName.ifMatch] == nil
-    let change = access == .change ? "deleteHub" : isCreation ? "createHub" : "updateHub"
+    let change: ActivityAction =
+      access == .change ? .deleteHub : isCreation ? .createHub : .updateHub
     func log(_ hub: Hub?, _ caller: Caller, _ note: inout RequestNote) {
       guard access == .creation || access == .change else { return }
       note.activity = ActivityNote(

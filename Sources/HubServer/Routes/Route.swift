@@ -40,7 +40,7 @@ struct Route: Sendable {
       let method = verb ?? HTTPMethod(rawValue: operation.method)
       let isLook = method == .get || method == .head || onlyLooks
       let terms = RouteTerms(
-        access: access, change: isLook ? nil : name,
+        access: access, change: isLook ? nil : ActivityAction(of: operation),
         role: isSecret ? .manager : access.role(forLook: isLook),
         // Aborting a notification deletes nothing.
         wantsConfirmation: wantsConfirmation || method == .delete && access != .send,
@@ -168,14 +168,24 @@ extension HubOperation.Access {
 /// The requirements of an operation for its caller, and its entry in the activity log.
 struct RouteTerms: Sendable {
   let access: HubOperation.Access
-  /// The operation's name in the activity log; `nil` if it changes nothing.
-  let change: String?
+  /// The action in the activity log; `nil` if the operation changes nothing.
+  let change: ActivityAction?
   /// The role that an operator needs.
   let role: OperatorRole
   /// Whether an operator must have confirmed their identity recently.
   let wantsConfirmation: Bool
   /// Whether the log omits the object of the operation, even if it was refused.
   let hidesObject: Bool
+}
+
+extension ActivityAction {
+  /// The action of an operation that changes something.
+  fileprivate init(of operation: HubOperation) {
+    guard let action = Self(rawValue: operation.name) else {
+      preconditionFailure("\(operation.name) has no action for the activity log")
+    }
+    self = action
+  }
 }
 
 /// The access to a hub itself: its own Manage key can read, update or delete it; everything else

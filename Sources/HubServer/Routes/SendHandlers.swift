@@ -21,13 +21,13 @@ struct SendHandlers: RouteHandlers {
       return try await previewSend(call, isDirect: request.target.isFlagSet(Flag.direct))
     }
     if request.target.isFlagSet(Flag.direct) {
-      call.activity?.refine(action: "sendDirect")
+      call.activity?.refine(action: .sendDirect)
       let record = try await service.sendDirect(
         hub: call.hub, headers: request.headers, body: request.body, activity: call.activity)
       return accepted(record, .direct, call)
     }
     if request.target.isFlagSet(Flag.test) {
-      call.activity?.refine(action: "testSend")
+      call.activity?.refine(action: .testSend)
       let report = try await service.testSend(
         hub: call.hub, headers: request.headers, body: request.body)
       let shown = request.readsExtensions ? report : report.withoutExtensions

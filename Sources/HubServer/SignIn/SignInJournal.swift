@@ -43,7 +43,7 @@ package final class SignInJournal: Sendable {
   ///     confirmed; `nil` otherwise.
   ///   - action: `signIn` or `confirm`.
   func failed(
-    _ action: String = "signIn", as whom: String?, _ request: HTTPRequest, status: Int
+    _ action: ActivityAction = .signIn, as whom: String?, _ request: HTTPRequest, status: Int
   ) async {
     guard let leftOut = spend(people) else { return }
     let more = leftOut == 0 ? nil : "\(leftOut) more before"
@@ -88,7 +88,7 @@ package final class SignInJournal: Sendable {
   }
 
   private func keep(
-    _ actor: String, _ object: String?, _ request: HTTPRequest, action: String = "signIn",
+    _ actor: String, _ object: String?, _ request: HTTPRequest, action: ActivityAction = .signIn,
     status: Int
   ) async {
     let note = ActivityNote(

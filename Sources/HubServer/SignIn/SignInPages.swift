@@ -198,7 +198,7 @@ package struct SignInPages: HTTPHandler {
       try await signIn.confirm(one, password: given.password, from: request.remoteAddress)
     } catch {
       if error == .wrongPassword {
-        await journal.failed("confirm", as: one.name, request, status: error.status)
+        await journal.failed(.confirm, as: one.name, request, status: error.status)
       }
       throw error
     }

@@ -50,6 +50,21 @@ public struct HubActivity: Hashable, Sendable {
   }
 }
 
+/// The actions that have entries in the activity log; `docs/extensions.md` describes them.
+package enum ActivityAction: String, CaseIterable, Sendable {
+  case send, sendDirect, sendBatch, schedule, testSend, broadcast
+  case abortNotification, cancelScheduled
+  case createHub, updateHub, deleteHub
+  case createPolicy, rotateKey, deletePolicy
+  case setCredential, deleteCredential
+  case createChannel, deleteChannel
+  case submitJob, eraseUser, restoreRemovals
+  case putInstallation, patchInstallation, deleteInstallation
+  case createRegistration, createRegistrationID, putRegistration, deleteRegistration
+  case rotateMasterKey, adoptDatabase
+  case signIn, confirm, readText
+}
+
 /// The criteria for entries of the activity log; `nil` matches any value.
 public struct ActivityQuery: Hashable, Sendable {
   /// The earliest time, inclusive.

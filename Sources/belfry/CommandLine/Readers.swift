@@ -101,6 +101,7 @@ extension Reader where Value: RawRepresentable, Value.RawValue == String {
         throw UsageError(
           words.count > 2
             ? "\(name) must be one of: \(words.joined(separator: ", ")); not '\(text)'"
+              + Suggestion.text(for: text, among: words)
             : "\(name) must be \(words.joined(separator: " or ")), not '\(text)'")
       })
   }

@@ -23,11 +23,12 @@ struct ActivityCommand: ResultCommand {
   @Option("--until", "TIME", "before", .instant) var until: Date?
   @Option("--actor", "NAME", "only by this one: policy/NAME, user/NAME or command-line/NAME")
   var actor: String?
-  @Option("--action", "WORD", "only this: send, updateHub, deleteHub …") var action: String?
+  @Option("--action", "WORD", "only this: send, updateHub, deleteHub …", .word)
+  var action: ActivityAction?
   @Option("--limit", "N", "at most so many", .integer(1...1_000_000)) var limit = 100
 
   func result(in context: CommandContext) async throws -> CommandResult {
-    var query = ActivityQuery(from: from, until: until, actor: actor, action: action)
+    var query = ActivityQuery(from: from, until: until, actor: actor, action: action?.rawValue)
     query.pageSize = min(100, limit + 1)
     let found = try await client.withHub(in: context) { access in
       let list =

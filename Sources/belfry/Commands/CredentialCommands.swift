@@ -48,7 +48,7 @@ struct CredentialSetCommand: ResultCommand {
       throw CredentialNames.options.fault(error, of: platform)
     }
     return try await management.withStore(
-      .changes, as: ("setCredential", platform.rawValue), in: context
+      .changes, as: (.setCredential, platform.rawValue), in: context
     ) { runtime in
       let hub = try await management.location.hubName(runtime, in: context)
       let pair = try await runtime.service.credentials.list(hub: hub)
@@ -285,7 +285,7 @@ struct CredentialDeleteCommand: ResultCommand {
 
   func result(in context: CommandContext) async throws -> CommandResult {
     try await management.withStore(
-      .changes, as: ("deleteCredential", platform.rawValue), in: context
+      .changes, as: (.deleteCredential, platform.rawValue), in: context
     ) { runtime in
       let hub = try await management.location.hubName(runtime, in: context)
       try await runtime.service.credentials.remove(platform, hub: hub)

@@ -1,4 +1,5 @@
 import HubStorage
+import NotificationHubs
 
 struct DatabaseAdoptCommand: ResultCommand {
   static let about = CommandHelp(
@@ -26,7 +27,7 @@ struct DatabaseAdoptCommand: ResultCommand {
 
   func result(in context: CommandContext) async throws -> CommandResult {
     let result = try await management.withStore(
-      .changesNamespace, as: ("adoptDatabase", nil), in: context
+      .changesNamespace, as: (.adoptDatabase, nil), in: context
     ) {
       runtime in
       let database = try runtime.database

@@ -161,7 +161,7 @@ struct HubUpdateCommand: ResultCommand {
     if ttl == nil, !disables, !enables, metadata == nil {
       throw UsageError("nothing to change; give --ttl, --disable, --enable or --metadata")
     }
-    return try await management.withStore(.changesHub(name), as: ("updateHub", nil), in: context) {
+    return try await management.withStore(.changesHub(name), as: (.updateHub, nil), in: context) {
       runtime in
       let present = try await runtime.hub(named: name)
       var change = HubChange(

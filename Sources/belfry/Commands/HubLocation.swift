@@ -85,8 +85,8 @@ struct HubLocation: Sendable {
     }
   }
 
-  /// The entry of a command's change in the activity log; the action is named as in the API.
-  typealias Change = (action: String, object: String?)
+  /// The entry of a command's change in the activity log.
+  typealias Change = (action: ActivityAction, object: String?)
 
   /// Runs a closure on the store of the selected data directory, and first prints which one it is.
   func withStore<Value>(

@@ -2,6 +2,7 @@ import Cryptography
 import Foundation
 import HubCore
 import HubStorage
+import NotificationHubs
 
 /// Turns an error of a key file into a failure.
 private func usingKeys<Value>(_ work: () async throws -> Value) async throws -> Value {
@@ -76,7 +77,7 @@ struct KeyRotateCommand: ResultCommand {
 
   func result(in context: CommandContext) async throws -> CommandResult {
     let key = try await management.withStore(
-      .changesNamespace, as: ("rotateMasterKey", nil), in: context
+      .changesNamespace, as: (.rotateMasterKey, nil), in: context
     ) {
       runtime in
       let folder = URL(fileURLWithPath: runtime.data.path).lastPathComponent

@@ -64,7 +64,7 @@ struct PolicyCreateCommand: ResultCommand {
     }) var rights: AccessRights
 
   func result(in context: CommandContext) async throws -> CommandResult {
-    try await options.withStore(("createPolicy", name), in: context) { service, hub in
+    try await options.withStore((.createPolicy, name), in: context) { service, hub in
       let policy = try await service.policies.create(named: name, rights: rights, hub: hub)
       return CommandResult(
         ShownPolicy(policy, keys: true),
@@ -125,7 +125,7 @@ struct PolicyDeleteCommand: ResultCommand {
   private let options = PolicyOptions()
 
   func result(in context: CommandContext) async throws -> CommandResult {
-    try await options.withStore(("deletePolicy", name), in: context) { service, hub in
+    try await options.withStore((.deletePolicy, name), in: context) { service, hub in
       try await service.policies.delete(named: name, hub: hub)
       return CommandResult(["deleted": name], ["deleted policy \(name)"])
     }
@@ -147,7 +147,7 @@ struct PolicyRotateCommand: ResultCommand {
   var slot = HubPolicies.KeySlot.secondary
 
   func result(in context: CommandContext) async throws -> CommandResult {
-    try await options.withStore(("rotateKey", name), in: context) { service, hub in
+    try await options.withStore((.rotateKey, name), in: context) { service, hub in
       let policy = try await service.policies.rotateKey(slot, ofPolicy: name, hub: hub)
       return CommandResult(
         ShownPolicy(policy, keys: true), ["rotated the \(slot.rawValue) key of \(policy.name)"])
