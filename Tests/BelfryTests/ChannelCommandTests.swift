@@ -100,7 +100,7 @@ extension CommandLineSuite {
         (["send", "AAAA", "--apns", "{}", "--end"], "--end goes with --state"),
         (["send", "AAAA", "--state", "{}", "--until", "soon"], "--until must be a time"),
         (["send", "AAAA", "--state", "{}", "--priority", "7"], "--priority must be 10, 5 or 1"),
-        (["crate"], "needs one of these"),
+        (["crate"], "'channel' has no 'crate'; did you mean 'create'?"),
       ])
     func `words that make no sense are 64 and say why`(
       words: [String], reason: String

@@ -126,20 +126,51 @@ enum CommandTable {
     // `backend user add` is different from `backend`.
     let named = all.filter { words.starts(with: $0.about.words) }
     if let command = named.max(by: { $0.about.words.count < $1.about.words.count }) {
-      return (command, Array(words.dropFirst(command.about.words.count)))
+      let rest = Array(words.dropFirst(command.about.words.count))
+      try check(rest, of: command)
+      return (command, rest)
     }
     if words.count > 1, let verb = otherVerbs[words[1]],
       let found = try? find([words[0], verb] + words.dropFirst(2))
     {
       return found
     }
-    let first = words.first ?? ""
-    let family = list(startingWith: [first])
-    if !family.isEmpty { throw UsageError("'\(first)' needs one of these:\n\(family)") }
-    let known = Set(all.compactMap { $0.about.words.first })
-    let hint = Suggestion.text(for: first, among: known.sorted())
-    throw UsageError(
-      "unknown command '\(first)'\(hint.isEmpty ? ";" : hint) `belfry --help` lists them")
+    throw unknown(words)
+  }
+
+  /// - Throws: ``UsageError`` if a command that takes no arguments is followed by a word which none
+  ///   of the commands has that begin with its name, such as `emulator`'s `wait`.
+  private static func check(_ rest: [String], of command: any Subcommand.Type) throws {
+    guard let word = rest.first, !word.hasPrefix("-"),
+      all.contains(where: {
+        $0.about.words.count > command.about.words.count
+          && $0.about.words.starts(with: command.about.words)
+      }),
+      !declaredParameters(of: command.init()).contains(where: \.declaration.isArgument)
+    else { return }
+    throw unknown(command.about.words + rest)
+  }
+
+  /// The error for words that name no command, with the commands that begin with the first of them.
+  private static func unknown(_ words: [String]) -> UsageError {
+    let names = all.map { $0.about.words }
+    let depth = (0...words.count).last { depth in
+      names.contains { $0.count > depth && $0.starts(with: words[..<depth]) }
+    }
+    let known = words.prefix(depth ?? 0)
+    let word = words.dropFirst(known.count).first ?? ""
+    let next = Set(
+      names.filter { $0.starts(with: known) }.compactMap { $0.dropFirst(known.count).first })
+    let hint = Suggestion.text(for: word, among: next.sorted())
+    guard !known.isEmpty else {
+      return UsageError(
+        "unknown command '\(word)'\(hint.isEmpty ? ";" : hint) `belfry --help` lists them")
+    }
+    let group = known.joined(separator: " ")
+    let fault =
+      word.isEmpty || word.hasPrefix("-")
+      ? "'\(group)' needs one of these:" : "'\(group)' has no '\(word)'\(hint). It has these:"
+    return UsageError("\(fault)\n\(list(startingWith: Array(known)))")
   }
 
   /// A line for each command whose name begins with these words; empty if there is none.
