@@ -1,4 +1,5 @@
 import Foundation
+import HTTPServer
 import HubTesting
 import Testing
 
@@ -200,6 +201,20 @@ extension CommandLineSuite {
       #expect(try await process.end() == 0)
     }
 
+    @Test(
+      "a port in use leaves no new data directory behind",
+      arguments: [["--port"], ["--port", "0", "--metrics-port"]])
+    func nothingIsLeftByTakenPort(options: [String]) async throws {
+      let taken = try ListeningSocket(host: "127.0.0.1", port: 0)
+      defer { close(taken.number) }
+      let scratch = try Scratch()
+      let run = try await BelfryProcess.run(
+        ["serve", "--data", "data"] + options + ["\(taken.port)"],
+        in: scratch.path)
+      #expect(run.code == 69 && run.errors.contains("port \(taken.port): another"), "\(run)")
+      #expect(try FileManager.default.contentsOfDirectory(atPath: scratch.path) == [])
+    }
+
     @Test("a second `belfry up` is told how to run beside the first")
     func secondUp() async throws {
       let (process, up) = try await BelfryProcess.up()
@@ -237,6 +252,25 @@ extension CommandLineSuite {
         (
           ["serve", "--data", "data", "--tls-self-signed", "--tls-key", "key.pem"],
           "tlsCertificate"
+        ),
+        (
+          ["serve", "--data", "data", "--tls-certificate", "no.pem", "--tls-key", "no.pem"],
+          "no.pem cannot be read"
+        ),
+        (
+          [
+            "serve", "--data", "data", "--port", "18443", "--tls-port", "18443",
+            "--tls-self-signed",
+          ],
+          "'tlsPort': is 18443, as 'port' is: each needs a port of its own"
+        ),
+        (
+          ["serve", "--data", "data", "--port", "18443", "--metrics-port", "18443"],
+          "'metricsPort': is 18443, as 'port' is"
+        ),
+        (
+          ["serve", "--data", "data", "--port", "0", "--operators", "/etc/passwd"],
+          "/etc/passwd"
         ),
       ])
     func nothingIsLeft(words: [String], complaint: String) async throws {
