@@ -118,6 +118,15 @@ struct CheckTests {
     #expect(try await wrong().contains { $0.hasPrefix("error database:") })
   }
 
+  @Test("names the tables that a file lacks")
+  func missingTables() async throws {
+    let connection = try SQLiteConnection(path: data.database)
+    try connection.execute("DROP TABLE feedback; DROP TABLE tag_part")
+    connection.close()
+    let found = try await wrong()
+    #expect(found == ["error tables: the database lacks the tables feedback, tag_part"], "\(found)")
+  }
+
   @Test("finds a move that is not finished, which neither servers nor backups take")
   func halfMoved() async throws {
     let connection = try SQLiteConnection(path: data.database)

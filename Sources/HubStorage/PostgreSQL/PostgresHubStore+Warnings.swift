@@ -20,6 +20,20 @@ extension PostgresHubStore {
     }
   }
 
+  /// The names of the tables that the database lacks.
+  package func missingTables() async throws -> [String] {
+    try await read { session in
+      let there = Set(
+        try session.connection.rows(
+          """
+          SELECT relname::text FROM pg_class
+          WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p')
+          """
+        ) { $0.text(0) })
+      return PostgresSchema.tables(session.slots).filter { !there.contains($0) }
+    }
+  }
+
   /// Warnings to operators about the configuration of the database and of the connection to it.
   package func warnings() async throws -> [StoreWarning] {
     let options = engine.shared.options

@@ -14,13 +14,20 @@ enum PostgresSchema {
   static func migrations(_ slots: DeviceSlots, sealing: any SecretSealing) -> [Migration] {
     [
       step(1) { connection in
-        let shared = StoredTable.all.flatMap { $0.sql(connection.dialect) }
-        for sql in state + shared + nodeTables + deviceTables(slots) + workTables {
-          try connection.execute(sql)
-        }
+        for sql in statements(slots) { try connection.execute(sql) }
         try makeState(connection, slots: slots, sealing: sealing)
       }
     ]
+  }
+
+  private static func statements(_ slots: DeviceSlots) -> [String] {
+    state + StoredTable.all.flatMap { $0.sql(.postgres) } + nodeTables + deviceTables(slots)
+      + workTables
+  }
+
+  /// The names of all tables but those of single days.
+  static func tables(_ slots: DeviceSlots) -> [String] {
+    StoredTable.names(createdBy: statements(slots))
   }
 
   private static let state = [

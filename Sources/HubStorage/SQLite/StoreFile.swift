@@ -33,6 +33,17 @@ package struct StoreFile {
   /// Whether it is the target of an unfinished move, which nobody can serve.
   package func hasUnfinishedMove() throws -> Bool { try MoveTable(connection).hasUnfinishedMove() }
 
+  /// The names of the tables of this version that the file lacks.
+  package func missingTables() throws -> [String] {
+    do {
+      let there = Set(
+        try connection.rows("SELECT name FROM sqlite_schema WHERE type = 'table'") { $0.text(0) })
+      return Schema.tables.filter { !there.contains($0) }
+    } catch {
+      throw StoreError.orRefusal(error)
+    }
+  }
+
   /// Verifies that a sealed word in the file opens.
   /// - Throws: ``StoreError/sealedSecret`` when it does not.
   package func check(_ sealing: any SecretSealing) throws {

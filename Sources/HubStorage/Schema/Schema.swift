@@ -11,11 +11,14 @@ enum Schema {
   /// The bits that mark an SQLite file as Belfry's (`Belf`).
   static let applicationID = 0x4265_6c66
 
+  private static let statements =
+    state + StoredTable.all.flatMap { $0.sql(.sqlite) } + deviceTables
+
+  /// The names of all tables.
+  static let tables = StoredTable.names(createdBy: statements)
+
   @Sendable private static func createTables(_ connection: any SQLConnection) throws {
-    let shared = StoredTable.all.flatMap { $0.sql(connection.dialect) }
-    for sql in state + shared + deviceTables {
-      try connection.execute(sql)
-    }
+    for sql in statements { try connection.execute(sql) }
     try connection.change(
       "INSERT INTO registration_key VALUES (1, ?1, ?2)", Int64.random(in: .min ... .max),
       Int64.random(in: .min ... .max))

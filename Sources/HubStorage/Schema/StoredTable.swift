@@ -58,6 +58,14 @@ struct StoredTable: Sendable {
 
   static let all = directory + notifications + statistics
 
+  /// The names of the tables that these statements create.
+  static func names(createdBy statements: [String]) -> [String] {
+    statements.compactMap { statement in
+      let words = statement.split(maxSplits: 3) { $0.isWhitespace || $0 == "(" }
+      return words.starts(with: ["CREATE", "TABLE"]) && words.count > 2 ? String(words[2]) : nil
+    }
+  }
+
   /// The statements that create the table and its indexes.
   func sql(_ dialect: Dialect) -> [String] {
     let isPostgres = dialect == .postgres

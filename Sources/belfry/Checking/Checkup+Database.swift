@@ -49,6 +49,8 @@ extension Checkup {
       ]
     }
     do {
+      let missing = try file.missingTables()
+      guard missing.isEmpty else { return findings + [Self.lacking(missing)] }
       findings += try agreement(file)
     } catch {
       findings.append(
@@ -57,6 +59,15 @@ extension Checkup {
           why: "sends to tags go wrong", do: "restore a backup"))
     }
     return findings + secrets(file)
+  }
+
+  private static func lacking(_ tables: [String]) -> Finding {
+    .error(
+      "tables",
+      "the database lacks the \(tables.count == 1 ? "table" : "tables") "
+        + tables.joined(separator: ", "),
+      why: "what was in them is lost, and requests that need them fail",
+      do: "stop the server, keep the database, restore a backup")
   }
 
   private func agreement(_ file: StoreFile) throws -> [Finding] {
@@ -173,6 +184,8 @@ extension Checkup {
           "PostgreSQL \(load.version) answers, the schema and the master key fit; "
             + "\(alive.count.counted("node")) alive")
       ]
+    let missing = try await store.missingTables()
+    if !missing.isEmpty { return findings + [lacking(missing)] }
     let text = "\(load.used) of \(load.limit) connections are in use"
     findings.append(
       load.limit - load.used < 20
