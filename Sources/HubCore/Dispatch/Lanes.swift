@@ -396,6 +396,7 @@ struct AnswerSummary: Equatable, Sendable {
   var pace: Int?
 
   mutating func note(_ result: PushResult) {
+    guard result.concernsOthers else { return }
     switch result.outcome {
     case .throttled:
       isThrottled = true

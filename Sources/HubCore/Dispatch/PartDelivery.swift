@@ -175,6 +175,8 @@ struct PartSettlement: Sendable {
   ) {
     var successes = 0
     var unanswered = 0
+    /// Failures that say nothing of the service.
+    var ownFailures = 0
     for index in part.batch.requests.indices.prefix(results.count) {
       let handover = handovers.isEmpty ? nil : handovers[part.registrations[index]]
       if let handover, handover.result.handle == .remove {
@@ -195,9 +197,15 @@ struct PartSettlement: Sendable {
           outcome.environments.append((part.registrations[index], found))
         }
       } else {
-        if Self.isUnanswered(results[index]) { unanswered += 1 }
+        if !results[index].concernsOthers {
+          ownFailures += 1
+        } else if Self.isUnanswered(results[index]) {
+          unanswered += 1
+        }
         answers.note(results[index])
-        if results[index].outcome.isFaultOfService { fault = results[index] }
+        if results[index].outcome.isFaultOfService, results[index].concernsOthers {
+          fault = results[index]
+        }
         settle(index, results[index], random: random)
       }
     }
@@ -209,7 +217,7 @@ struct PartSettlement: Sendable {
       answers.pause = asked < left ? asked : left - Self.lastShare(of: left)
     }
     hadSuccess = successes > 0
-    isUnreachable = unanswered == results.count && unanswered > 0
+    isUnreachable = unanswered + ownFailures == results.count && unanswered > 0
     if hadSuccess { refusal = nil }
     if !context.request.isDirect { judged = successes + outcome.dead.count }
     outcome.count(successes, .success, in: group)

@@ -39,6 +39,9 @@ package struct PushResult: Sendable {
   /// Minimum time before this message is retried, in seconds, where the push service's rules
   /// require more than the hub's own and its reply named none.
   package var leastPause: Int32?
+  /// Whether a failure says something of the pushes to other devices, as one of the platform's push
+  /// service does; not that of a server that a person has chosen.
+  package var concernsOthers = true
 
   package init(
     outcome: NotificationOutcome, handle: HandleAction = .keep, retry: RetryAdvice = .final,

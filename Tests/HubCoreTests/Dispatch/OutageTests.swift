@@ -230,6 +230,29 @@ struct OutageTests {
           + "HTTP/2 (no h2 in ALPN)); it is ") == true, "\(fact?.text ?? "")")
   }
 
+  @Test("the failures of servers that people have chosen rest nothing", arguments: 0..<4)
+  func chosenServers(fault: Int) async throws {
+    var result = Self.faults[fault]
+    (result.concernsOthers, result.retryAfter) = (false, nil)
+    let service = Service(result)
+    let gateway = service.gateway
+    let world = try await DispatchWorld([.apns: gateway])
+    try await world.addDevices(0..<60)
+    let dispatcher = try await world.started()
+    let sent = try await world.send(world.native(), through: dispatcher)
+    let lane = LaneKey(hub: world.hub.id, platform: .apns)
+    await Self.wait(world, dispatcher, until: world.clock.now + 60)
+    #expect(gateway.pushes.count >= 120, "each was tried again")
+    let state = await dispatcher.state.schedule.lanes[lane]
+    #expect(state?.restsUntil == nil && state?.mustProbe == false)
+    service.comeBack()
+    let found = try await world.runningClock(for: dispatcher) {
+      try await world.finished(sent, by: dispatcher)
+    }
+    #expect(DispatchWorld.outcomes(found) == [.success: 60])
+    await dispatcher.stop(within: .seconds(1))
+  }
+
   // MARK: Clocks that are set
 
   @Test(
