@@ -185,6 +185,21 @@ extension CommandLineSuite {
       #expect(code == 64 && errors.contains("is a directory"), "\(errors)")
     }
 
+    @Test(
+      "a file without devices imports none and says so, and a mark at its beginning is no fault")
+    func noDevices() async throws {
+      let data = try await hub()
+      let none = try await run("import", try data.file("none", ""), data: data)
+      #expect(none.0 == 0 && none.2.contains("none has no devices"), "\(none)")
+      let marked = try data.file(
+        "marked",
+        "\u{FEFF}{\"installationId\":\"a\",\"platform\":\"apns\",\"pushChannel\":\"0A\"}\n")
+      let one = try await run("import", marked, data: data)
+      #expect(one.0 == 0 && one.1.contains("imported 1 lines, 0 failed"), "\(one)")
+      let rest = try await run("import", marked, "--from-line", "2", data: data)
+      #expect(rest.0 == 0 && rest.2.contains("has no devices from line 2 on"), "\(rest)")
+    }
+
     @Test("a tag of any length and characters takes no time", .timeLimit(.minutes(1)))
     func longTag() async throws {
       let data = try await hub()
@@ -239,7 +254,7 @@ extension CommandLineSuite {
         ("onesignal", [], "identifier,device_type,invalid_identifier,Identifier\n", "twice"),
         ("tokens", [], "identifier,device_type\n", "it looks like OneSignal's export"),
         ("tokens", [], "push_token,os\nx,ios\n", "its columns are push_token, os; --token-column"),
-        ("tokens", [], "token\nx\n", "no column platform"),
+        ("tokens", [], "token\nx\n", "no column platform; say --platform for all devices"),
         ("tokens", [], "fcm-token-of-somebody\n", "--platform is missing"),
         ("tokens", ["--platform", "fcm"], "push_token\nx\n", "say --token-column push_token"),
         ("tokens", ["--platform", "fcm", "--tag", "a b"], "x\n", "--tag: An invalid tag"),
@@ -248,6 +263,11 @@ extension CommandLineSuite {
         ("devices", ["--tag", "a"], "x\n", "--tag does not go with --format devices"),
         ("devices", [], "id,identifier,device_type\n", "import it with --format onesignal"),
         ("devices", [], "token,platform\n", "import it with --format tokens"),
+        ("devices", [], "Email,Name\nann,Ann\n", "it begins with 'Email,Name'. For OneSignal's"),
+        (
+          "devices", [], "[{\"installationId\":\"a\"}]",
+          "; for a list of tokens, say --format tokens"
+        ),
       ])
     func refused(format: String, options: [String], text: String, says: String) async throws {
       let data = try await hub()
@@ -264,7 +284,9 @@ extension CommandLineSuite {
         ([0x1F, 0x8B, 8, 0], "decompress it first, with gunzip"),
         ([0xFF, 0xFE, 0x69, 0], "iconv -f UTF-16 -t UTF-8"),
         ([0x69, 0, 0x64, 0], "iconv -f UTF-16 -t UTF-8"),
-        (Array("PK".utf8) + [3, 4], "export it as CSV in UTF-8"), (nil, "cannot be read"),
+        (Array("PK".utf8) + [3, 4], "export it as CSV in UTF-8"),
+        ([0x7F, 0x45, 0x4C, 0x46, 2, 1, 1, 0], "is not text: give a file with a device on"),
+        (nil, "cannot be read: No such file"),
       ] as [([UInt8]?, String)])
     func noText(bytes: [UInt8]?, says: String) async throws {
       let data = try await hub()

@@ -196,11 +196,16 @@ struct ImportCommand: ResultCommand {
         size.map { Double(source.offset) / Double(max($0, 1)) },
         "\(report.imported) lines, \(report.failed) failed")
     }
+    let isEmpty = !interruption.hasReached
     interruption.end()
     bar.clear()
     let unshown = isDryRun ? report.failed - report.faults.count : 0
+    var notes = unshown > 0 ? ["and \(unshown) more lines that fail"] : []
+    if isEmpty {
+      notes.append("\(file) has no devices" + (firstLine > 1 ? " from line \(firstLine) on" : ""))
+    }
     return CommandResult(
-      report, report.lines, notes: unshown > 0 ? ["and \(unshown) more lines that fail"] : [],
+      report, report.lines, notes: notes,
       failure: report.failed == 0
         ? nil
         : CommandFailure(
@@ -215,8 +220,10 @@ struct ImportCommand: ResultCommand {
     {
       throw CommandFailure("\(file) is a directory, not a file", exitCode: .usage)
     }
-    guard let handle = FileHandle(forReadingAtPath: file) else {
-      throw CommandFailure("\(file) cannot be read", exitCode: .usage)
+    let handle: FileHandle
+    do { handle = try FileHandle(forReadingFrom: URL(fileURLWithPath: file)) } catch {
+      throw CommandFailure(
+        "\(file) cannot be read: \(Configuration.reason(error))", exitCode: .usage)
     }
     if let failed = failedFile, Self.isSame(file, failed) {
       throw UsageError("--failed \(failed) is the file to import; name another")
@@ -329,6 +336,9 @@ private final class Interruption: Sendable {
       ShutdownSignal.die(of: number)
     }
   }
+
+  /// Whether there was any line.
+  var hasReached: Bool { line.withLock { $0 != nil } }
 
   /// Records that all lines before this one are imported.
   func reached(line number: Int) { line.withLock { $0 = number } }

@@ -38,9 +38,12 @@ struct CSVReader {
   mutating func begin(_ name: String) throws -> UInt8? {
     try fill()
     try Self.checkText(buffer.prefix(1024), of: name)
-    if buffer.starts(with: [0xEF, 0xBB, 0xBF]) { advance(to: 3) }
+    if buffer.starts(with: Self.mark) { advance(to: Self.mark.count) }
     return buffer[position...].first { $0 > 0x20 }
   }
+
+  /// The mark at the beginning of some texts in UTF-8.
+  static let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
 
   /// Checks the first bytes of a file.
   /// - Throws: ``CommandFailure`` if they are not those of a text in UTF-8.
@@ -51,14 +54,24 @@ struct CSVReader {
     } else if start.starts(with: Array("PK".utf8) + [3, 4]) {
       fault = "is a ZIP archive or a spreadsheet; export it as CSV in UTF-8"
     } else if start.starts(with: [0xFF, 0xFE]) || start.starts(with: [0xFE, 0xFF])
-      || start.contains(0)
+      || isEverySecondZero(start)
     {
       fault =
         "is not text in UTF-8 but probably in UTF-16; convert it, with iconv -f UTF-16 -t UTF-8"
+    } else if start.contains(0) {
+      fault = "is not text: give a file with a device on each line, or a CSV file"
     } else {
       return
     }
     throw CommandFailure("\(name) \(fault)", exitCode: .usage)
+  }
+
+  /// Whether it looks like Latin letters in UTF-16.
+  private static func isEverySecondZero(_ bytes: some Collection<UInt8>) -> Bool {
+    bytes.count > 1
+      && [0, 1].contains { parity in
+        zip(0..., bytes).allSatisfy { $0 % 2 != parity || $1 == 0 }
+      }
   }
 
   /// Reads the next record; `nil` at the end.

@@ -140,7 +140,9 @@ struct DeviceList: ImportSource {
     var text = "\(file) is not \(format.shown): it has no column "
     text += missing.joined(separator: ", ") + "; "
     let other = Self.marks.first { $0.0 != format && $0.names.isSubset(of: names) }
-    if let other {
+    if missing == [platformColumn], mapping.platformColumn == nil {
+      text += "say --platform for all devices, or name the column with --platform-column"
+    } else if let other {
       text += "it looks like \(other.0.shown): --format \(other.0.rawValue)"
     } else if names.count == 1 {
       text +=

@@ -36,6 +36,8 @@ struct DeviceFile: ImportSource {
   let header: [UInt8]? = nil
   private var reader: LineReader
   private var number = 0
+  /// The second line, if it was read to judge the file.
+  private var ahead: LineReader.Line?
   private let hasNewIDs: Bool
   private let file: String
 
@@ -47,13 +49,15 @@ struct DeviceFile: ImportSource {
   var offset: Int64 { reader.offset }
 
   mutating func next() throws -> ImportItem? {
-    while let line = try reader.next() {
+    while let line = try ahead ?? reader.next() {
+      ahead = nil
       number += 1
-      guard case .text(let text) = line else {
+      guard case .text(var text) = line else {
         return ImportItem(
           line: number, text: nil,
           content: .refused("the line is longer than \(ImportCommand.maximumLine) bytes"))
       }
+      if number == 1, text.starts(with: CSVReader.mark) { text.removeFirst(CSVReader.mark.count) }
       if text.isEmpty { continue }
       if number == 1 { try checkFormat(of: text) }
       do throws(WireFormatError) {
@@ -65,8 +69,9 @@ struct DeviceFile: ImportSource {
     return nil
   }
 
-  /// - Throws: ``CommandFailure`` if the first line is that of a file of another format.
-  private func checkFormat(of text: [UInt8]) throws {
+  /// - Throws: ``CommandFailure`` if the first line is that of a file of another format, or if neither
+  ///   of the first two can be a device: one alone may be damaged.
+  private mutating func checkFormat(of text: [UInt8]) throws {
     let columns = Set(
       String(decoding: text, as: UTF8.self).lowercased().split(separator: ",")
         .map { $0.trimmingCharacters(in: .init(charactersIn: " \"")) })
@@ -75,6 +80,19 @@ struct DeviceFile: ImportSource {
         "\(file) looks like \(format.shown): import it with --format \(format.rawValue)",
         exitCode: .usage)
     }
+    if Self.mayBeDevice(text) { return }
+    ahead = try reader.next()
+    if case .text(let second)? = ahead, second.isEmpty || Self.mayBeDevice(second) { return }
+    let others = DeviceList.Format.allCases.filter { $0 != .devices }
+    throw CommandFailure(
+      "\(file) is not \(DeviceList.Format.devices.shown), an installation {…} or a registration <…> "
+        + "on each line; it begins with '\(String(decoding: text.prefix(60), as: UTF8.self))'. For "
+        + others.map { "\($0.shown), say --format \($0.rawValue)" }.joined(separator: "; for "),
+      exitCode: .usage)
+  }
+
+  private static func mayBeDevice(_ text: [UInt8]) -> Bool {
+    text.first { $0 > 0x20 }.map { "{<".utf8.contains($0) } ?? false
   }
 
   private func device(_ text: [UInt8]) throws(WireFormatError) -> ImportItem.Content {
