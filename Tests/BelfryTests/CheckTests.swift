@@ -298,9 +298,9 @@ extension CommandLineSuite {
     func node() async throws {
       let scratch = try Scratch()
       let data = scratch.path + "/data"
+      let database = try PostgresServer.shared().makeDatabase()
       let server = try BelfryProcess(
-        ["serve", "--data", data, "--port", "0"],
-        environment: ["BELFRY_DATABASE": try PostgresServer.shared().makeDatabase()])
+        ["serve", "--data", data, "--port", "0"], environment: ["BELFRY_DATABASE": database])
       _ = try await server.note { $0.contains("serves") }
       let found = try await BelfryProcess.run(
         ["check", "--data", data], environment: ["BELFRY_CONNECTION_LIMIT": "50"])
@@ -315,7 +315,15 @@ extension CommandLineSuite {
           || found.output.contains("fsync is off"))
       #expect(found.code == 1)
       #expect(found.output.contains("ok      server"), "durability is said once: \(found.output)")
+      #expect(!found.output.contains("the database lacks"), "\(found.output)")
       #expect(try await server.end() == 0)
+      let connection = try PostgresConnection(address: database, component: "test")
+      try connection.execute("DROP TABLE kept_outcome")
+      connection.close()
+      let lacking = try await BelfryProcess.run(["check", "--data", data])
+      #expect(
+        lacking.output.contains("error   tables       the database lacks the table kept_outcome"),
+        "\(lacking)")
     }
   }
 }
