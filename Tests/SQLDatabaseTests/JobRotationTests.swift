@@ -212,7 +212,7 @@ struct JobQueueTests {
     let queue = Queue()
     let gate = Gate()
     try await queue.startThread(
-      named: "test", batch: JobGroup(jobs: 8), prepare: { gate.wait() }, open: { 7 },
+      named: "test", batch: JobGroup(jobs: 8), prepare: { _ in gate.wait() }, open: { 7 },
       work: { jobs, context in
         for job in jobs {
           do { try job.run(context) } catch { job.refuse(error) }
@@ -256,7 +256,7 @@ struct JobQueueTests {
     let queue = Queue()
     let gate = Gate()
     try await queue.startThread(
-      named: "test", batch: JobGroup(jobs: 8), prepare: { gate.wait() }, open: { 7 },
+      named: "test", batch: JobGroup(jobs: 8), prepare: { _ in gate.wait() }, open: { 7 },
       work: { jobs, context in
         // Of each batch one is done, and the thread waits before it takes the rest again.
         gate.close()
