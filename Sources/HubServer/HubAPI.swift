@@ -68,7 +68,7 @@ package final class HubAPI: HTTPHandler {
     let replies = Replies(to: request, api: self)
     var note = RequestNote()
     let answer = await response(to: request, replies: replies, note: &note)
-    await keep(note.activity, answer)
+    if let activity = note.activity { await keep(activity, answer) }
     finished(request, answer, note, replies, since: start)
     return answer
   }
@@ -79,23 +79,31 @@ package final class HubAPI: HTTPHandler {
     do {
       // Checked before anything else reads the path: two readers could otherwise see two resources.
       if request.target.hasDotSegment { throw HubFailure.dotSegment }
-      if let response = try await ServerPages(api: self).observe(request) {
+      let pages = ServerPages(api: self)
+      if pages.mayObserve(request), let response = try await pages.observe(request) {
         note.operation = "observe"
         return response
       }
       switch Route.table.match(request.method, request.target, servesHead: false) {
       case .found(let route, let parameters):
         return try await route.answer(self, request, parameters, replies, &note)
-      case .methodNotAllowed(let allowed):
-        try await requireToken(of: request)
-        throw MethodRefusal(allowed)
-      case .notFound:
-        try await requireToken(of: request)
-        throw HubFailure(status: 404, message: "The requested resource does not exist")
+      case .methodNotAllowed(let allowed): throw try await misdirected(request, allowed)
+      case .notFound: throw try await misdirected(request, nil)
       }
     } catch {
       return refusal(error, replies)
     }
+  }
+
+  /// The refusal of a request for which there is no route, told to holders of a token only.
+  /// - Parameter allowed: The methods of the resource; `nil` if there is none.
+  @inline(never)
+  private func misdirected(
+    _ request: HTTPRequest, _ allowed: [HTTPMethod]?
+  ) async throws -> any Error {
+    try await requireToken(of: request)
+    if let allowed { return MethodRefusal(allowed) }
+    return HubFailure(status: 404, message: "The requested resource does not exist")
   }
 
   // Kept out of the asynchronous function, whose local values take memory of every task.
@@ -211,8 +219,9 @@ extension HubAPI {
 
   /// Writes a request's action to the activity log, now that its result is known. The reply waits
   /// for it; if the store is unavailable, only the server's own log records it.
-  func keep(_ activity: ActivityNote?, _ response: HTTPResponse) async {
-    guard let activity else { return }
+  // Not inlined: most requests have none, and its frame would be memory of every request's task.
+  @inline(never)
+  func keep(_ activity: ActivityNote, _ response: HTTPResponse) async {
     do {
       try await service.keep(activity, status: response.status.rawValue)
     } catch {

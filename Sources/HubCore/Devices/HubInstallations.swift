@@ -16,21 +16,24 @@ package struct HubInstallations: HubSubject {
   ) async throws(HubFailure) {
     let now = clock.now()
     let request = confirmableRequest(body, hub: hub)
-    if let request {
-      let isRepeat = try await answering {
+    do {
+      if let request,
         try await store.confirmInstallation(id, request: request, hub: hub.id, at: now)
+      {
+        return
       }
-      if isRepeat { return }
-    }
+      try await write(body, request, hub: hub, id: id, at: now)
+    } catch { throw HubFailure(answering: error) }
+  }
+
+  private func write(
+    _ body: [UInt8], _ request: InstallationRequest?, hub: Hub, id: String, at now: Date
+  ) async throws {
     let (installation, drafts) = try await reading(body) {
       try read(body, hub: hub, id: id, at: now)
     }
-    // Not with `answering`, whose closure could not consume them.
-    do {
-      try await store.putInstallation(
-        consume installation, registrations: consume drafts, request: request,
-        hub: hub.id, at: now)
-    } catch { throw HubFailure(answering: error) }
+    try await store.putInstallation(
+      consume installation, registrations: consume drafts, request: request, hub: hub.id, at: now)
   }
 
   /// The request whose repeat changes nothing; `nil` where each repeat sets a new time to live.

@@ -79,12 +79,15 @@ struct ServerPages {
 
     """
 
+  /// Whether it is worth calling ``observe(_:)``, whose frame is larger than that of most requests.
+  func mayObserve(_ request: HTTPRequest) -> Bool {
+    api.observer != nil && request.target.rawPath.count <= Self.longestPath
+  }
+
   /// Answers requests about the server itself.
   /// - Returns: `nil` if the request is for something else.
   func observe(_ request: HTTPRequest) async throws -> HTTPResponse? {
-    guard let observer = api.observer, request.target.rawPath.count <= Self.longestPath else {
-      return nil
-    }
+    guard let observer = api.observer else { return nil }
     let path = request.target.pathSegments.compactMap(\.decoded)
     switch path {
     case ["health", "live"]:

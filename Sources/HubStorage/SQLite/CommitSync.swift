@@ -42,8 +42,9 @@ final class CommitSync: @unchecked Sendable {
   private var isClosing = false
   private var counted = StoreStatistics()
 
-  /// Pause between two attempts to recover, in seconds.
-  private static let recoveryPause = 0.5
+  /// The pause between two attempts to recover: half a second, in steps of so many microseconds.
+  private static let recoveryStep: UInt32 = 25_000
+  private static let recoverySteps = 20
 
   init(health: StoreHealth) { self.health = health }
 
@@ -149,12 +150,18 @@ final class CommitSync: @unchecked Sendable {
   /// - Returns: `false` when the store is being closed.
   private func pause(because error: any Error) -> Bool {
     condition.lock()
-    defer { condition.unlock() }
     failure = error
     condition.broadcast()
-    let end = Date(timeIntervalSinceNow: Self.recoveryPause)
-    while !isClosing && condition.wait(until: end) {}
-    return !isClosing
+    var isOver = isClosing
+    // In steps and not on the condition, whose deadline follows the wall clock.
+    for _ in 0..<Self.recoverySteps where !isOver {
+      condition.unlock()
+      usleep(Self.recoveryStep)
+      condition.lock()
+      isOver = isClosing
+    }
+    condition.unlock()
+    return !isOver
   }
 
   func close() async {

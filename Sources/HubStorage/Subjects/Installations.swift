@@ -138,7 +138,7 @@ extension SQLConnection {
 }
 
 /// An installation with everything that can be computed before the writing thread takes it.
-struct PreparedInstallation: Sendable {
+final class PreparedInstallation: Sendable {
   let id: String
   let hub: Hub.ID
   let idHash: Int64
