@@ -203,14 +203,17 @@ extension CommandLineSuite {
 
     @Test(
       "a port in use leaves no new data directory behind",
-      arguments: [["--port"], ["--port", "0", "--metrics-port"]])
-    func nothingIsLeftByTakenPort(options: [String]) async throws {
+      arguments: [
+        ["serve", "--port"], ["serve", "--port", "0", "--metrics-port"],
+        ["up", "--emulator", "http://127.0.0.1:9400", "--port"],
+        ["up", "--port", "0", "--proxy"],
+      ])
+    func nothingIsLeftByTakenPort(words: [String]) async throws {
       let taken = try ListeningSocket(host: "127.0.0.1", port: 0)
       defer { close(taken.number) }
       let scratch = try Scratch()
       let run = try await BelfryProcess.run(
-        ["serve", "--data", "data"] + options + ["\(taken.port)"],
-        in: scratch.path)
+        words + ["\(taken.port)", "--data", "data"], in: scratch.path)
       #expect(run.code == 69 && run.errors.contains("port \(taken.port): another"), "\(run)")
       #expect(try FileManager.default.contentsOfDirectory(atPath: scratch.path) == [])
     }
@@ -262,11 +265,23 @@ extension CommandLineSuite {
             "serve", "--data", "data", "--port", "18443", "--tls-port", "18443",
             "--tls-self-signed",
           ],
-          "'tlsPort': is 18443, as 'port' is: each needs a port of its own"
+          "--tls-port and --port are both 18443: each needs a port of its own"
         ),
         (
           ["serve", "--data", "data", "--port", "18443", "--metrics-port", "18443"],
-          "'metricsPort': is 18443, as 'port' is"
+          "--metrics-port and --port are both 18443"
+        ),
+        (
+          ["serve", "--data", "data", "--port", "8443", "--tls-self-signed"],
+          "'tlsPort' (default) and --port are both 8443"
+        ),
+        (
+          ["up", "--data", "data", "--port", "18443", "--https-port", "18443"],
+          "--https-port and --port are both 18443"
+        ),
+        (
+          ["up", "--data", "data", "--https-port", "9443"],
+          "--https-port and the stand-in of apns are both 9443"
         ),
         (
           ["serve", "--data", "data", "--port", "0", "--operators", "/etc/passwd"],
@@ -279,6 +294,21 @@ extension CommandLineSuite {
       let run = try await BelfryProcess.run(words, environment: environment, in: scratch.path)
       #expect(run.code == 64 && run.errors.contains(complaint), "\(run)")
       #expect(try FileManager.default.contentsOfDirectory(atPath: scratch.path) == [])
+    }
+
+    @Test(
+      "two listeners with one port go together if no address is that of both",
+      arguments: [
+        ("127.0.0.1", "127.0.0.1", false), ("localhost", "127.0.0.1", false),
+        ("0.0.0.0", "127.0.0.1", false), ("::1", "::", false), ("::", "127.0.0.1", false),
+        ("0.0.0.0", "::", false), ("0.0.0.0", "::1", true), ("127.0.0.1", "127.0.0.2", true),
+        ("::1", "127.0.0.1", true),
+      ])
+    func overlap(one: String, two: String, goesTogether: Bool) {
+      for hosts in [[one, two], [two, one]] {
+        let listeners = hosts.map { PlannedListener("--port", host: $0, port: 18_561) }
+        #expect(((try? PlannedListener.checkApart(listeners)) != nil) == goesTogether)
+      }
     }
 
     @Test("a server is told which command works on its directory")

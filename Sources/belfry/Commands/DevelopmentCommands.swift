@@ -176,6 +176,10 @@ struct UpCommand: Subcommand {
     options.hubLog = context.hubLog(level: logLevel, format: logFormat)
     let stack: DevelopmentStack
     do {
+      try PlannedListener.checkApart(listeners)
+      if let data, !FileManager.default.fileExists(atPath: data) {
+        try PlannedListener.tryOut(listeners)
+      }
       stack = try await DevelopmentStack.start(options)
     } catch let failure as CommandFailure
       // The second is of the emulator's listeners.
@@ -205,6 +209,16 @@ struct UpCommand: Subcommand {
       try? FileManager.default.removeItem(at: file)
     }
     await stack.stop(within: .seconds(10))
+  }
+
+  private var listeners: [PlannedListener] {
+    let proxies = proxy.port.map { [PlannedListener("--proxy", port: $0)] } ?? []
+    // All others are on free ports then.
+    if port == 0 { return proxies }
+    return (emulator == nil ? StandIns.listeners : []) + [
+      PlannedListener("--port", port: port), PlannedListener("--https-port", port: httpsPort),
+      PlannedListener("--backend-port", port: backendPort),
+    ] + proxies
   }
 
   private static func database(_ environment: [String: String]) throws -> String? {

@@ -60,7 +60,7 @@ struct ServeCommand: Subcommand {
 
   func run(in context: CommandContext) async throws {
     let configuration = try server.configuration(context)
-    let options = try HubRuntime.Options(configuration, listens: true, in: context)
+    let options = try HubRuntime.Options(configuration, checksStart: true, in: context)
     let log = options.log.lines(.info, "server")
     let (reloads, wanted) = AsyncStream.makeStream(
       of: Void.self, bufferingPolicy: .bufferingNewest(1))

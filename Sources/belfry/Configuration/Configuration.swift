@@ -203,6 +203,16 @@ struct Configuration: Sendable {
     }
   }
 
+  /// The name of a setting where a message has several: the option or variable that gives it, or
+  /// its key and where that is.
+  func name(of setting: Setting) -> String {
+    guard let origin = entries[setting.key]?.origin else { return "'\(setting.key)'" }
+    return switch origin {
+    case .variable, .flag: origin.description
+    case .file, .standard: "'\(setting.key)' (\(origin.description))"
+    }
+  }
+
   func text(_ setting: Setting) -> String? { entries[setting.key]?.values.first }
   func list(_ setting: Setting) -> [String] { entries[setting.key]?.values ?? [] }
 

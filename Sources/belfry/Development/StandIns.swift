@@ -33,6 +33,16 @@ struct StandIns: Sendable {
 
   static let standardTopic = "com.example.app"
 
+  /// The listeners of an emulator that is not started on free ports.
+  static var listeners: [PlannedListener] {
+    let control = PlannedListener(
+      "the emulator's control API", port: Int(EmulatorOptions().controlPort))
+    return [control]
+      + EmulatorOptions.onFreePorts.ports.keys.sorted { $0.standardPort < $1.standardPort }.map {
+        PlannedListener("the stand-in of \($0.serviceName)", port: Int($0.standardPort))
+      }
+  }
+
   /// Starts an emulator.
   ///
   /// - Parameters:

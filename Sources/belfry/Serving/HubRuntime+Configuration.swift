@@ -15,11 +15,11 @@ extension HubRuntime.Options {
   /// - Parameters:
   ///   - data: The data directory, in place of the configuration's.
   ///   - mayMake: Whether the directory is created if it is missing; see ``mayMake``.
-  ///   - listens: Whether they are those of a server that is about to start.
+  ///   - checksStart: Whether to find, too, what would prevent the start of a server later.
   ///   - context: The context that prints the log's lines.
   init(
     _ configuration: Configuration, data: String? = nil, mayMake: Bool = true,
-    listens: Bool = false, in context: CommandContext
+    checksStart: Bool = false, in context: CommandContext
   ) throws {
     let path = data ?? configuration.text(.data) ?? "belfry-data"
     self.init(data: DataDirectory(path: URL(fileURLWithPath: path).standardizedFileURL.path))
@@ -73,37 +73,43 @@ extension HubRuntime.Options {
     }
     // Last, so that a start prevented by a setting leaves no directory and no authority behind.
     try HTTPSOptions.check(configuration)
-    if listens { try checkStart(configuration) }
+    if checksStart {
+      let listeners = listeners(configuration)
+      try PlannedListener.checkApart(listeners)
+      // A directory that exists is not one that a failed start has left behind.
+      if !FileManager.default.fileExists(atPath: self.data.path) {
+        try checkFiles(configuration)
+        try PlannedListener.tryOut(listeners)
+      }
+    }
     if mayMake { _ = try DataDirectory.make(at: path) }
     https = try HTTPSOptions(configuration, data: self.data)
   }
 }
 
 extension HubRuntime.Options {
-  /// Finds what would prevent the start of a server later: two listeners with one port, and for a
-  /// directory that is not there yet a taken port or an unusable file, since the directory would be
-  /// left behind.
-  private func checkStart(_ configuration: Configuration) throws {
-    var sockets = [(setting: Setting.port, host: address, port: port)]
-    let certificate = configuration.text(.tlsCertificate)
-    if certificate != nil || configuration.flag(.tlsSelfSigned) {
-      let port = UInt16(clamping: configuration.integer(.tlsPort))
-      sockets.append((.tlsPort, address, port))
+  /// The listeners of a server with these options.
+  private func listeners(_ configuration: Configuration) -> [PlannedListener] {
+    var listeners = [
+      PlannedListener(configuration.name(of: .port), host: address, port: Int(port))
+    ]
+    if configuration.text(.tlsCertificate) != nil || configuration.flag(.tlsSelfSigned) {
+      listeners.append(
+        PlannedListener(
+          configuration.name(of: .tlsPort), host: address, port: configuration.integer(.tlsPort)))
     }
-    if let metricsPort { sockets.append((.metricsPort, metricsAddress, metricsPort)) }
-    sockets.removeAll { $0.port == 0 }
-    for (index, socket) in sockets.enumerated() {
-      let other = sockets[..<index].first {
-        $0.port == socket.port && overlap($0.host, socket.host)
-      }
-      if let other {
-        throw configuration.fault(
-          socket.setting,
-          "is \(socket.port), as '\(other.setting.key)' is: each needs a port of its own")
-      }
+    if let metricsPort {
+      listeners.append(
+        PlannedListener(
+          configuration.name(of: .metricsPort), host: metricsAddress, port: Int(metricsPort)))
     }
-    guard !FileManager.default.fileExists(atPath: data.path) else { return }
-    if let certificate, let key = configuration.text(.tlsKey) {
+    return listeners
+  }
+
+  /// - Throws: ``CommandFailure`` for a file that would prevent the start of a server later.
+  private func checkFiles(_ configuration: Configuration) throws {
+    if let certificate = configuration.text(.tlsCertificate), let key = configuration.text(.tlsKey)
+    {
       _ = try CertificateFiles(certificate: certificate, key: key).read()
     }
     if portal, let operatorFile {
@@ -113,19 +119,6 @@ extension HubRuntime.Options {
         throw CommandFailure("\(fault)", exitCode: .usage)
       }
     }
-    for socket in sockets {
-      do {
-        close(try ListeningSocket(host: socket.host, port: socket.port).number)
-      } catch {
-        throw CommandFailure(error.description, exitCode: .unreachable)
-      }
-    }
-  }
-
-  /// Whether one port cannot be bound at both addresses.
-  private func overlap(_ one: String, _ other: String) -> Bool {
-    let hosts = [one, other].map { $0 == "localhost" ? "127.0.0.1" : $0 }
-    return hosts[0] == hosts[1] || hosts.contains { ["0.0.0.0", "::"].contains($0) }
   }
 
   /// The OpenID provider for operators; `nil` if none is configured.
