@@ -185,19 +185,43 @@ extension CommandLineSuite {
       #expect(code == 64 && errors.contains("is a directory"), "\(errors)")
     }
 
-    @Test(
-      "a file without devices imports none and says so, and a mark at its beginning is no fault")
+    @Test("a file without devices is refused, and a mark at its beginning is no fault")
     func noDevices() async throws {
       let data = try await hub()
-      let none = try await run("import", try data.file("none", ""), data: data)
-      #expect(none.0 == 0 && none.2.contains("none has no devices"), "\(none)")
+      let failed = try data.file("failed", "of the last run")
+      let header = "identifier,device_type,invalid_identifier\n"
+      for (format, text) in [
+        ("devices", ""), ("tokens", ""), ("onesignal", ""), ("devices", "\n \n"),
+        ("tokens", "\u{FEFF}\n"), ("tokens", "token,platform\n"), ("onesignal", header),
+      ] {
+        let none = try await run(
+          "import", try data.file("none", text), "--format", format, "--failed", failed, data: data)
+        #expect(
+          none.0 == 64 && none.1.isEmpty && none.2.contains("none has no devices"), "\(none)")
+        #expect(try String(contentsOfFile: failed, encoding: .utf8) == "of the last run")
+      }
       let marked = try data.file(
         "marked",
         "\u{FEFF}{\"installationId\":\"a\",\"platform\":\"apns\",\"pushChannel\":\"0A\"}\n")
       let one = try await run("import", marked, data: data)
       #expect(one.0 == 0 && one.1.contains("imported 1 lines, 0 failed"), "\(one)")
       let rest = try await run("import", marked, "--from-line", "2", data: data)
-      #expect(rest.0 == 0 && rest.2.contains("has no devices from line 2 on"), "\(rest)")
+      #expect(rest.0 == 64 && rest.2.contains("has no devices from line 2 on"), "\(rest)")
+    }
+
+    @Test("damaged lines at the beginning of a file of devices cost only themselves")
+    func damagedBeginning() async throws {
+      let data = try await hub()
+      let device = #"{"installationId":"a","platform":"apns","pushChannel":"0A"}"#
+      for beginning in ["x\ny\n", "\nx\n\n\"platform\":\"apns\",\"tags\":[]}\n"] {
+        let text = beginning + device + "\n"
+        let list = try data.file("list", text)
+        let whole = try await run("import", list, data: data)
+        #expect(whole.0 == 1 && whole.1.contains("imported 1 lines, 2 failed"), "\(whole)")
+        let line = text.split(separator: "\n", omittingEmptySubsequences: false).count - 1
+        let rest = try await run("import", list, "--from-line", "\(line)", data: data)
+        #expect(rest.0 == 0 && rest.1.contains("imported 1 lines, 0 failed"), "\(rest)")
+      }
     }
 
     @Test("a tag of any length and characters takes no time", .timeLimit(.minutes(1)))
@@ -247,10 +271,10 @@ extension CommandLineSuite {
       "a file of another form is refused before anything is changed, and the answer names the way",
       arguments: [
         ("onesignal", [], "a,b\n1,2\n", "no column identifier, device_type, invalid_identifier"),
+        ("onesignal", [], "a,b\n1,2\n", "--format tokens --token-column NAME --platform P"),
         ("onesignal", [], "token,platform\nx,ios\n", "it looks like a list of tokens"),
         ("onesignal", [], "identifier;device_type\n", "columns are separated by commas"),
         ("onesignal", [], "{\"installationId\":\"a\"}\n", "leave out --format"),
-        ("onesignal", [], "", "is empty"),
         ("onesignal", [], "identifier,device_type,invalid_identifier,Identifier\n", "twice"),
         ("tokens", [], "identifier,device_type\n", "it looks like OneSignal's export"),
         ("tokens", [], "push_token,os\nx,ios\n", "its columns are push_token, os; --token-column"),
@@ -264,6 +288,12 @@ extension CommandLineSuite {
         ("devices", [], "id,identifier,device_type\n", "import it with --format onesignal"),
         ("devices", [], "token,platform\n", "import it with --format tokens"),
         ("devices", [], "Email,Name\nann,Ann\n", "it begins with 'Email,Name'. For OneSignal's"),
+        ("devices", [], "\nEmail,Name\nann,Ann\n", "it begins with 'Email,Name'"),
+        ("devices", ["--from-line", "2"], "x\nEmail\tName\nann\tAnn\n", "it begins with 'Email"),
+        ("devices", [], "Email,Name\n", "--format tokens --token-column NAME --platform P"),
+        ("devices", [], "fcm-token-of-somebody\nfcm-token-of-another\n", "; for a list of tokens"),
+        ("devices", [], "fcm-token-of-somebody", "; for a list of tokens, say --format tokens"),
+        ("devices", [], "a\u{1}b\nx\n", "is not what `belfry export` writes"),
         (
           "devices", [], "[{\"installationId\":\"a\"}]",
           "; for a list of tokens, say --format tokens"
@@ -285,6 +315,7 @@ extension CommandLineSuite {
         ([0xFF, 0xFE, 0x69, 0], "iconv -f UTF-16 -t UTF-8"),
         ([0x69, 0, 0x64, 0], "iconv -f UTF-16 -t UTF-8"),
         (Array("PK".utf8) + [3, 4], "export it as CSV in UTF-8"),
+        ([0, 0, 0, 0], "is not text: give a file with a device on"),
         ([0x7F, 0x45, 0x4C, 0x46, 2, 1, 1, 0], "is not text: give a file with a device on"),
         (nil, "cannot be read: No such file"),
       ] as [([UInt8]?, String)])

@@ -154,7 +154,9 @@ struct ImportCommand: ResultCommand {
   }
 
   private func source(_ handle: FileHandle) throws -> any ImportSource {
-    if format == .devices { return DeviceFile(handle, file: file, hasNewIDs: hasNewIDs) }
+    if format == .devices {
+      return DeviceFile(handle, file: file, hasNewIDs: hasNewIDs, firstLine: firstLine)
+    }
     return try DeviceList(
       handle, file: file, format: format,
       mapping: DeviceList.Mapping(
@@ -168,11 +170,14 @@ struct ImportCommand: ResultCommand {
     _ source: inout any ImportSource, size: Int64?, through hub: NotificationHubClient,
     in context: CommandContext
   ) async throws -> CommandResult {
+    // Before the file of failed lines, which may be that of an earlier run, is made anew.
+    var next = try page(&source)
+    guard next != nil else { throw CommandFailure.noDevices(in: file, from: firstLine) }
     let failures = try failedFile.map { try FailedLines($0, header: source.header) }
     var bar = ProgressBar()
     var report = Report(dryRun: isDryRun)
     let interruption = Interruption(context)
-    while let page = try page(&source) {
+    while let page = next {
       interruption.reached(line: page[0].line)
       let outcomes: [Outcome?]
       do {
@@ -195,15 +200,12 @@ struct ImportCommand: ResultCommand {
       bar.show(
         size.map { Double(source.offset) / Double(max($0, 1)) },
         "\(report.imported) lines, \(report.failed) failed")
+      next = try self.page(&source)
     }
-    let isEmpty = !interruption.hasReached
     interruption.end()
     bar.clear()
     let unshown = isDryRun ? report.failed - report.faults.count : 0
-    var notes = unshown > 0 ? ["and \(unshown) more lines that fail"] : []
-    if isEmpty {
-      notes.append("\(file) has no devices" + (firstLine > 1 ? " from line \(firstLine) on" : ""))
-    }
+    let notes = unshown > 0 ? ["and \(unshown) more lines that fail"] : []
     return CommandResult(
       report, report.lines, notes: notes,
       failure: report.failed == 0
@@ -336,9 +338,6 @@ private final class Interruption: Sendable {
       ShutdownSignal.die(of: number)
     }
   }
-
-  /// Whether there was any line.
-  var hasReached: Bool { line.withLock { $0 != nil } }
 
   /// Records that all lines before this one are imported.
   func reached(line number: Int) { line.withLock { $0 = number } }

@@ -38,12 +38,9 @@ struct CSVReader {
   mutating func begin(_ name: String) throws -> UInt8? {
     try fill()
     try Self.checkText(buffer.prefix(1024), of: name)
-    if buffer.starts(with: Self.mark) { advance(to: Self.mark.count) }
+    advance(to: buffer.withoutByteOrderMark.startIndex)
     return buffer[position...].first { $0 > 0x20 }
   }
-
-  /// The mark at the beginning of some texts in UTF-8.
-  static let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
 
   /// Checks the first bytes of a file.
   /// - Throws: ``CommandFailure`` if they are not those of a text in UTF-8.
@@ -68,7 +65,7 @@ struct CSVReader {
 
   /// Whether it looks like Latin letters in UTF-16.
   private static func isEverySecondZero(_ bytes: some Collection<UInt8>) -> Bool {
-    bytes.count > 1
+    bytes.contains { $0 != 0 }
       && [0, 1].contains { parity in
         zip(0..., bytes).allSatisfy { $0 % 2 != parity || $1 == 0 }
       }
@@ -198,5 +195,13 @@ struct CSVReader {
       }
       buffer += piece
     }
+  }
+}
+
+extension [UInt8] {
+  /// The text without the mark that some texts in UTF-8 begin with.
+  var withoutByteOrderMark: ArraySlice<UInt8> {
+    let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+    return starts(with: mark) ? dropFirst(mark.count) : self[...]
   }
 }

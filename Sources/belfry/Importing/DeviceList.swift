@@ -39,6 +39,14 @@ struct DeviceList: ImportSource {
     (.onesignal, ["identifier", "device_type"]), (.tokens, ["token"]),
   ]
 
+  /// The minimum length of a token in a list, in bytes: shorter than a Firebase installation id, the
+  /// shortest handle that a list may have.
+  static let minimumToken = 20
+
+  /// Advice for a CSV file of a tool that has no format of its own.
+  static let otherTables =
+    "for a CSV file with other columns, say --format tokens --token-column NAME --platform P"
+
   private(set) var header: [UInt8]?
   private var reader: CSVReader
   private let format: Format
@@ -55,7 +63,7 @@ struct DeviceList: ImportSource {
     (self.format, self.mapping) = (format, mapping)
     reader = CSVReader(handle, limit: ImportCommand.maximumLine)
     guard let first = try reader.begin(file) else {
-      throw CommandFailure("\(file) is empty", exitCode: .usage)
+      throw CommandFailure.noDevices(in: file)
     }
     if first == UInt8(ascii: "{") || first == UInt8(ascii: "<") {
       throw CommandFailure(
@@ -76,8 +84,7 @@ struct DeviceList: ImportSource {
         throw UsageError("--platform is missing: \(file) has only tokens")
       }
       try checkColumns(of: file)
-      // Shorter than a Firebase installation id, the shortest handle that a list may have.
-      guard folded[0].utf8.count >= 20 else {
+      guard folded[0].utf8.count >= Self.minimumToken else {
         throw CommandFailure(
           "the first line of \(file), '\(folded[0])', is too short for a token; if it names the "
             + "column, say --token-column \(folded[0])", exitCode: .usage)
@@ -150,9 +157,10 @@ struct DeviceList: ImportSource {
         + "commas"
     } else {
       text += "its columns are \(names.prefix(12).joined(separator: ", "))"
-      if format == .tokens {
-        text += "; --token-column names that of the tokens, and --platform that of all devices"
-      }
+      text +=
+        format == .tokens
+        ? "; --token-column names that of the tokens, and --platform that of all devices"
+        : "; \(Self.otherTables)"
     }
     throw CommandFailure(text, exitCode: .usage)
   }
