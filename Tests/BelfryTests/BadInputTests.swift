@@ -1,6 +1,7 @@
 import Foundation
 import HTTPServer
 import HubTesting
+import NotificationHubs
 import Testing
 
 @testable import belfry
@@ -25,11 +26,14 @@ extension CommandLineSuite {
         (["sned"], "did you mean 'send'?"),
         (["hub"], "'hub' needs one of these:"),
         (["hub", "--hub", "news"], "belfry hub create"),
-        (["installation", "shw"], "'installation' has no 'shw'; did you mean 'show'?"),
+        (["installation", "shw"], "has no 'shw'; did you mean 'show'? It has these:"),
         (["backend", "user", "ad"], "'backend user' has no 'ad'; did you mean 'add'?"),
         (["emulator", "wiat"], "'emulator' has no 'wiat'; did you mean 'wait'?"),
-        (["backend", "frobnicate"], "'backend' has no 'frobnicate'. It has these:"),
-        (["activity", "--action", "sned"], "not 'sned'; did you mean 'send'?"),
+        (
+          ["emulator", "frobnicate"],
+          "'emulator' has no 'frobnicate'. It has these:\n  belfry emulator wait"
+        ),
+        (["activity", "--action", "sned"], "did you mean 'send'? It must be one of: send, "),
         (["activity", "--action", "fly"], "--action must be one of: send, sendDirect, "),
         (["hub", "create"], "NAME is missing"),
         (["up", "--prot", "0"], "did you mean '--port'?"),
@@ -102,6 +106,24 @@ extension CommandLineSuite {
       let (code, _, errors) = try await BelfryProcess.run(words)
       #expect(code == 64)
       #expect(errors.contains(complaint), "\(errors)")
+    }
+
+    @Test(
+      "help on a group lists its commands, with either word",
+      arguments: [
+        (["hub", "help"], "belfry hub create "), (["hub", "--help"], "belfry hub create "),
+        (["backend", "user", "help"], "belfry backend user add "),
+        (["emulator", "help"], "USAGE  belfry emulator "),
+      ])
+    func groupHelp(words: [String], says: String) async throws {
+      let (code, output, errors) = try await BelfryProcess.run(words)
+      #expect(code == 0 && output.contains(says) && errors.isEmpty, "\(output) \(errors)")
+    }
+
+    @Test("the help on the activity log names the actions")
+    func actions() {
+      let page = ActivityCommand.help.page
+      #expect(ActivityAction.allCases.filter { !page.contains($0.rawValue) } == [])
     }
 
     @Test("the list of all commands says what an exit code means")

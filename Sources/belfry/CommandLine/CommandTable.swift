@@ -138,8 +138,9 @@ enum CommandTable {
     throw unknown(words)
   }
 
-  /// - Throws: ``UsageError`` if a command that takes no arguments is followed by a word which none
-  ///   of the commands has that begin with its name, such as `emulator`'s `wait`.
+  /// Takes a word after a command that has no arguments for the mistyped name of a longer command:
+  /// `emulator wiat` for that of `emulator wait`.
+  /// - Throws: ``UsageError`` for such a word.
   private static func check(_ rest: [String], of command: any Subcommand.Type) throws {
     guard let word = rest.first, !word.hasPrefix("-"),
       all.contains(where: {
@@ -169,13 +170,16 @@ enum CommandTable {
     let group = known.joined(separator: " ")
     let fault =
       word.isEmpty || word.hasPrefix("-")
-      ? "'\(group)' needs one of these:" : "'\(group)' has no '\(word)'\(hint). It has these:"
+      ? "'\(group)' needs one of these:"
+      : "'\(group)' has no '\(word)'\(hint.isEmpty ? "." : hint) It has these:"
     return UsageError("\(fault)\n\(list(startingWith: Array(known)))")
   }
 
-  /// A line for each command whose name begins with these words; empty if there is none.
+  /// A line for each command whose name begins with these words and goes on; empty if there is none.
   static func list(startingWith words: [String]) -> String {
-    let family = all.map { $0.about }.filter { $0.words.starts(with: words) }
+    let family = all.map { $0.about }.filter {
+      $0.words.count > words.count && $0.words.starts(with: words)
+    }
     return CommandHelp.columns(family.map { ($0.name, $0.summary) }).joined(separator: "\n")
   }
 }

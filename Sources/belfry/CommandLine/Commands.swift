@@ -123,7 +123,7 @@ enum BelfryCommandLine {
     var context = context
     defer { context.close() }
     do {
-      if words.isEmpty || ["--help", "-h", "help"].contains(words[0]) && words.count == 1 {
+      if words.isEmpty || helpWords.contains(words[0]) && words.count == 1 {
         context.print(CommandTable.overview)
         return words.isEmpty ? .usage : .done
       }
@@ -133,7 +133,7 @@ enum BelfryCommandLine {
       }
       let asked = words == ["--version"] ? ["version"] : words
       if words[0] == "help" || isFamilyHelp(asked) {
-        context.print(try page(for: asked.filter { !["help", "--help", "-h"].contains($0) }))
+        context.print(try page(for: asked.filter { !helpWords.contains($0) }))
         return .done
       }
       let (found, rest) = try CommandTable.find(asked)
@@ -152,10 +152,12 @@ enum BelfryCommandLine {
     }
   }
 
+  private static let helpWords = ["help", "--help", "-h"]
+
   /// Whether the words ask for help on a group of commands, as in `belfry hub --help`.
   private static func isFamilyHelp(_ words: [String]) -> Bool {
-    words.count == 2 && ["--help", "-h"].contains(words[1])
-      && (try? CommandTable.find([words[0]])) == nil
+    guard let last = words.last, helpWords.contains(last) else { return false }
+    return !CommandTable.list(startingWith: words.dropLast()).isEmpty
   }
 
   private static func page(for words: [String]) throws -> String {

@@ -98,10 +98,15 @@ extension Reader where Value: RawRepresentable, Value.RawValue == String {
       words: words, show: \.rawValue,
       read: { text, name throws(UsageError) in
         if let value = all.first(where: { $0.rawValue == text }) { return value }
+        let list = words.joined(separator: ", ")
+        let hint = Suggestion.text(for: text, among: words)
+        // Before the words, behind which it would be overlooked.
+        if words.count > 2, !hint.isEmpty {
+          throw UsageError("\(name) cannot be '\(text)'\(hint) It must be one of: \(list)")
+        }
         throw UsageError(
           words.count > 2
-            ? "\(name) must be one of: \(words.joined(separator: ", ")); not '\(text)'"
-              + Suggestion.text(for: text, among: words)
+            ? "\(name) must be one of: \(list); not '\(text)'"
             : "\(name) must be \(words.joined(separator: " or ")), not '\(text)'")
       })
   }

@@ -9,6 +9,8 @@ struct ActivityCommand: ResultCommand {
       the namespace.
 
       It does not include requests of devices, unless an operator made the change at the portal.
+
+      The actions are \(ActivityAction.allCases.map(\.rawValue).joined(separator: ", ")).
       """,
     examples: [
       "belfry activity --from -1d", "belfry activity --hub news --action send --json",
@@ -23,7 +25,7 @@ struct ActivityCommand: ResultCommand {
   @Option("--until", "TIME", "before", .instant) var until: Date?
   @Option("--actor", "NAME", "only by this one: policy/NAME, user/NAME or command-line/NAME")
   var actor: String?
-  @Option("--action", "WORD", "only this: send, updateHub, deleteHub …", .word)
+  @Option("--action", "WORD", "only this action", .word)
   var action: ActivityAction?
   @Option("--limit", "N", "at most so many", .integer(1...1_000_000)) var limit = 100
 
