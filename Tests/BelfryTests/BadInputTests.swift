@@ -126,6 +126,21 @@ extension CommandLineSuite {
       #expect(ActivityAction.allCases.filter { !page.contains($0.rawValue) } == [])
     }
 
+    @Test("script/package ends with 64 for wrong words, as the commands do")
+    func packageWords() throws {
+      let root = URL(fileURLWithPath: #filePath).resolvingSymlinksInPath()
+        .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+      for words in [["frobnicate"], ["--binary"]] {
+        let process = Process()
+        process.executableURL = root.appending(path: "script/package")
+        process.arguments = words
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        process.waitUntilExit()
+        #expect(process.terminationStatus == 64)
+      }
+    }
+
     @Test("the list of all commands says what an exit code means")
     func exitCodes() async throws {
       let (code, output, _) = try await BelfryProcess.run(["help", "all"])
