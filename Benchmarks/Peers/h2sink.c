@@ -1,7 +1,7 @@
 // A push service that costs next to nothing, so that a broadcast's rate is the hub's: it takes HTTP/2 over TLS, reads
 // only the frames' headers, and answers each request with 200 and one apns-id for all. Not a server: it trusts its client.
 //
-// It takes the place of `belfry-bench transport-sink` (BELFRY_BENCH_SINK, see docs/benchmarks.md): prints its port and
+// It takes the place of `belfry-bench transport-sink` (script/bench-peers broadcast sets BELFRY_BENCH_SINK): prints its port and
 // certificate as a line of JSON, ends with its standard input, and prints its CPU seconds.
 #include <arpa/inet.h>
 #include <netinet/tcp.h>

@@ -73,7 +73,7 @@ package final class HubService: Sendable {
   /// Reads a request's body: a large one in the turn of its sender, on a thread of its own.
   ///
   /// - Throws: The error of `read`; also 429 when too much of its sender is waiting.
-  // Not inlined: its frame would be memory of the caller's task until it ends.
+  // Kept out of the calling function, whose frame takes memory of every task.
   @inline(never)
   func reading<Value: Sendable>(
     _ body: [UInt8], _ read: @escaping @Sendable () throws -> Value

@@ -87,23 +87,23 @@ package final class HubAPI: HTTPHandler {
       switch Route.table.match(request.method, request.target, servesHead: false) {
       case .found(let route, let parameters):
         return try await route.answer(self, request, parameters, replies, &note)
-      case .methodNotAllowed(let allowed): throw try await misdirected(request, allowed)
-      case .notFound: throw try await misdirected(request, nil)
+      case .methodNotAllowed(let allowed): try await refuse(request, allowing: allowed)
+      case .notFound: try await refuse(request, allowing: nil)
       }
     } catch {
       return refusal(error, replies)
     }
   }
 
-  /// The refusal of a request for which there is no route, told to holders of a token only.
+  /// Refuses a request for which there is no route; holders of a token are told why.
   /// - Parameter allowed: The methods of the resource; `nil` if there is none.
   @inline(never)
-  private func misdirected(
-    _ request: HTTPRequest, _ allowed: [HTTPMethod]?
-  ) async throws -> any Error {
+  private func refuse(
+    _ request: HTTPRequest, allowing allowed: [HTTPMethod]?
+  ) async throws -> Never {
     try await requireToken(of: request)
-    if let allowed { return MethodRefusal(allowed) }
-    return HubFailure(status: 404, message: "The requested resource does not exist")
+    if let allowed { throw MethodRefusal(allowed) }
+    throw HubFailure(status: 404, message: "The requested resource does not exist")
   }
 
   // Kept out of the asynchronous function, whose local values take memory of every task.
@@ -219,7 +219,7 @@ extension HubAPI {
 
   /// Writes a request's action to the activity log, now that its result is known. The reply waits
   /// for it; if the store is unavailable, only the server's own log records it.
-  // Not inlined: most requests have none, and its frame would be memory of every request's task.
+  // Kept out of the calling function, whose frame takes memory of every task.
   @inline(never)
   func keep(_ activity: ActivityNote, _ response: HTTPResponse) async {
     do {

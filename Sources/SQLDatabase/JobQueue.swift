@@ -64,10 +64,10 @@ package final class JobQueue<Item: QueuedJob>: @unchecked Sendable {
   /// - Parameters:
   ///   - rest: Work that was taken before and not done: it is queued again.
   ///   - charge: The cost beyond its label of work that was taken before.
-  ///   - prepare: Called when there is work, before it is taken, with whether it is of devices only.
+  ///   - prepare: Called when there is work, before it is taken, with the share of all of it.
   private func take(
     _ group: JobGroup, after rest: inout ArraySlice<QueuedJob>,
-    charge: (label: JobLabel, excess: Int)?, prepare: ((Bool) -> Void)?
+    charge: (label: JobLabel, excess: Int)?, prepare: ((JobLabel.Share?) -> Void)?
   ) -> [QueuedJob] {
     condition.lock()
     defer { condition.unlock() }
@@ -84,9 +84,9 @@ package final class JobQueue<Item: QueuedJob>: @unchecked Sendable {
         idle -= 1
       }
       if let prepare, waiting.count > 0 {
-        let isOfDevices = waiting.isOnly(.devices)
+        let share = waiting.onlyShare
         condition.unlock()
-        prepare(isOfDevices)
+        prepare(share)
         condition.lock()
       }
       let taken = waiting.take(group)
@@ -143,7 +143,7 @@ package final class JobQueue<Item: QueuedJob>: @unchecked Sendable {
   /// - Parameters:
   ///   - batch: Maximum amount of work that the thread takes at a time.
   ///   - prepare: Called when there is work, before it is taken, so that more of it can arrive; with
-  ///     whether it is of devices only. Not for a queue of several threads.
+  ///     the share of all of it, `nil` for several. Not for a queue of several threads.
   ///   - isTimed: Whether work, one unit at a time, is charged by the time it takes where that
   ///     exceeds its label.
   ///   - open: Creates the context, on the new thread; the context never leaves it.
@@ -152,7 +152,7 @@ package final class JobQueue<Item: QueuedJob>: @unchecked Sendable {
   ///   - end: Closes the context after the last unit of work.
   /// - Throws: What `open` throws; there is no thread then.
   package func startThread<Context>(
-    named name: String, batch: JobGroup, prepare: (@Sendable (Bool) -> Void)? = nil,
+    named name: String, batch: JobGroup, prepare: (@Sendable (JobLabel.Share?) -> Void)? = nil,
     isTimed: Bool = false,
     open: @escaping @Sendable () throws -> Context,
     work: @escaping @Sendable ([Item], Context) -> Int,

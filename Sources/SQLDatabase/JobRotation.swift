@@ -132,9 +132,9 @@ final class JobRotation {
   init(limits: JobLimits) { self.limits = limits }
 
   var count: Int { waiting }
-  /// Whether all of it is of one share.
-  func isOnly(_ share: JobLabel.Share) -> Bool {
-    shares.member(share)?.turn.waiting.jobs == waiting
+  /// The share of all of it; `nil` for work of several, and for none.
+  var onlyShare: JobLabel.Share? {
+    JobLabel.Share.allCases.first { shares.member($0)?.turn.waiting.jobs == waiting }
   }
 
   /// - Returns: `false` when the limit on waiting work is reached.

@@ -26,6 +26,8 @@ package struct HubInstallations: HubSubject {
     } catch { throw HubFailure(answering: error) }
   }
 
+  // A function of its own, and its errors answered by its caller: `answering` has a closure, which
+  // could not consume the installation.
   private func write(
     _ body: [UInt8], _ request: InstallationRequest?, hub: Hub, id: String, at now: Date
   ) async throws {

@@ -197,15 +197,13 @@ struct PartSettlement: Sendable {
           outcome.environments.append((part.registrations[index], found))
         }
       } else {
-        if !results[index].concernsOthers {
+        if results[index].concernsOthers {
+          if Self.isUnanswered(results[index]) { unanswered += 1 }
+          if results[index].outcome.isFaultOfService { fault = results[index] }
+        } else {
           ownFailures += 1
-        } else if Self.isUnanswered(results[index]) {
-          unanswered += 1
         }
         answers.note(results[index])
-        if results[index].outcome.isFaultOfService, results[index].concernsOthers {
-          fault = results[index]
-        }
         settle(index, results[index], random: random)
       }
     }

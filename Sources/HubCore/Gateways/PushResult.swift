@@ -39,8 +39,8 @@ package struct PushResult: Sendable {
   /// Minimum time before this message is retried, in seconds, where the push service's rules
   /// require more than the hub's own and its reply named none.
   package var leastPause: Int32?
-  /// Whether a failure says something of the pushes to other devices, as one of the platform's push
-  /// service does; not that of a server that a person has chosen.
+  /// Whether a failure may pause the lane; `false` for a server that the subscriber chose, whose
+  /// failures concern its own pushes only.
   package var concernsOthers = true
 
   package init(

@@ -84,7 +84,7 @@ struct ServerPages {
     api.observer != nil && request.target.rawPath.count <= Self.longestPath
   }
 
-  /// Answers requests about the server itself.
+  /// Answers requests about the server itself, for those that ``mayObserve(_:)``.
   /// - Returns: `nil` if the request is for something else.
   func observe(_ request: HTTPRequest) async throws -> HTTPResponse? {
     guard let observer = api.observer else { return nil }

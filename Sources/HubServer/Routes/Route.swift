@@ -182,7 +182,7 @@ extension ActivityAction {
   /// The action of an operation that changes something.
   fileprivate init(of operation: HubOperation) {
     guard let action = Self(rawValue: operation.name) else {
-      preconditionFailure("\(operation.name) has no action for the activity log")
+      preconditionFailure("\(operation.name) has no case in ActivityAction, for the activity log")
     }
     self = action
   }

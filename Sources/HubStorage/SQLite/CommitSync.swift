@@ -72,7 +72,8 @@ final class CommitSync: @unchecked Sendable {
   /// one as they arrive, and larger groups cost less per caller.
   ///
   /// - Parameter isOfDevices: Whether only registrations wait, which begin when the disk is free. A
-  ///   delivery's checkpoints follow each other: they begin while one group waits for the disk.
+  ///   delivery's checkpoints follow each other: they begin while one group waits for the disk,
+  ///   unless they came after registrations that wait for it already.
   func waitForRoom(isOfDevices: Bool) {
     condition.lock()
     while pending > (isOfDevices ? 0 : 1) && failure == nil { condition.wait() }

@@ -91,7 +91,7 @@ final class StoreEngine: Sendable {
     do {
       try await writer.startThread(
         named: "hub store writer", batch: options.group,
-        prepare: { sync.waitForRoom(isOfDevices: $0) },
+        prepare: { sync.waitForRoom(isOfDevices: $0 == .devices) },
         open: {
           let (session, index, upgrade) = try Self.openWriter(
             path: path, sealing: sealing, options: options, sync: sync, copier: copier,

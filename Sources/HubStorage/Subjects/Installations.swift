@@ -137,7 +137,8 @@ extension SQLConnection {
   }
 }
 
-/// An installation with everything that can be computed before the writing thread takes it.
+/// An installation with everything that can be computed before the writing thread takes it. A class,
+/// because each asynchronous function that passes it on would hold a copy of all of it.
 final class PreparedInstallation: Sendable {
   let id: String
   let hub: Hub.ID

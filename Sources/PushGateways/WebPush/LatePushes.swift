@@ -7,7 +7,8 @@ import Synchronization
 ///
 /// A batch waits for them only for a moment, because its other pushes wait with it. A push without
 /// an answer by then goes on, and is to be tried again; that try gets the answer of the first one,
-/// and sends nothing. If the process ends before, it is sent again.
+/// and sends nothing. If the process ends before, it is sent again. A push beyond what may be under
+/// way is not sent, and tried again as well.
 final class LatePushes: Sendable {
   /// Time for which a batch waits for a server; for one that keeps an earlier batch waiting still,
   /// not at all.
@@ -16,8 +17,8 @@ final class LatePushes: Sendable {
   /// messages in memory. Pushes beyond it are tried later.
   private static let mostOfOne = 4
   private static let mostOfAll = 32
-  /// Time for which an answer is kept for the next try, which comes after ten minutes and their
-  /// jitter at the latest.
+  /// Time for which an answer is kept for the next try, which comes within ten minutes unless the
+  /// hub is busy.
   private static let keeping: TimeInterval = 1200
 
   private enum Entry {
@@ -57,36 +58,40 @@ final class LatePushes: Sendable {
   init(clock: HubClock) { self.clock = clock }
 
   /// The result of a push that has no answer yet.
-  static let unanswered: PushResult = {
-    var result = PushVerdict(.unreachable, reason: "no answer yet").result
+  static let unanswered = later("no answer yet")
+  /// The result of a push that was not sent.
+  static let unsent = later("not sent: earlier pushes to chosen servers have no answer")
+
+  private static func later(_ reason: String) -> PushResult {
+    var result = PushVerdict(.unreachable, reason: reason).result
     result.concernsOthers = false
     return result
-  }()
+  }
 
   /// Sends pushes to one server, unless they are under way already.
   ///
   /// - Parameter send: Sends those at these indices, and returns their results in order.
-  /// - Returns: The result of each, ``unanswered`` for those that have none yet.
+  /// - Returns: The result of each, ``unanswered`` or ``unsent`` for those that have none.
   func deliver(
     _ ids: [PushID], to origin: Origin, send: @escaping @Sendable ([Int]) async -> [PushResult]
   ) async -> [PushResult] {
     let now = clock.steady()
-    let (known, fresh, waits) = state.withLock { state in
+    let (known, fresh, waits) = state.withLock { state -> ([PushResult], [Int], Bool) in
       state.prune(at: now)
-      let known = state.take(ids)
+      let answers = state.take(ids)
+      let isKnown = zip(ids, answers).map { $1 != nil || state.entries[$0] != nil }
+      let results = zip(answers, isKnown).map { $0 ?? ($1 ? Self.unanswered : Self.unsent) }
+      let fresh = ids.indices.filter { !isKnown[$0] }
       let others = state.underWay[origin] ?? 0
       let all = state.underWay.values.reduce(0, +)
-      guard others < Self.mostOfOne, all < Self.mostOfAll else { return (known, [Int](), false) }
-      var fresh: [Int] = []
-      for index in ids.indices where known[index] == nil && state.entries[ids[index]] == nil {
-        state.entries[ids[index]] = .underWay
-        fresh.append(index)
+      guard !fresh.isEmpty, others < Self.mostOfOne, all < Self.mostOfAll else {
+        return (results, [], false)
       }
-      if !fresh.isEmpty { state.underWay[origin] = others + 1 }
-      return (known, fresh, others == 0)
+      for index in fresh { state.entries[ids[index]] = .underWay }
+      state.underWay[origin] = others + 1
+      return (results, fresh, others == 0)
     }
-    var results = known.map { $0 ?? Self.unanswered }
-    guard !fresh.isEmpty else { return results }
+    guard !fresh.isEmpty else { return known }
     let (ends, end) = AsyncStream.makeStream(of: Void.self)
     // Nobody cancels it: what the server has accepted must not be sent again.
     Task.detached { [self] in
@@ -101,10 +106,14 @@ final class LatePushes: Sendable {
         group.cancelAll()
       }
     }
+    var results = known
     let answers = state.withLock { $0.take(fresh.map { ids[$0] }) }
     for (index, answer) in zip(fresh, answers) { results[index] = answer ?? Self.unanswered }
     return results
   }
+
+  /// Number of batches under way to a server.
+  func batches(to origin: Origin) -> Int { state.withLock { $0.underWay[origin] ?? 0 } }
 
   private func settle(_ results: [PushResult], of ids: [PushID], _ origin: Origin) {
     let now = clock.steady()

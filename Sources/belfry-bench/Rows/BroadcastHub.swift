@@ -16,6 +16,10 @@ enum BroadcastHub {
   /// The hidden first word of a further node, followed by the place and the sink's authority.
   static let nodeWord = "broadcast-node"
 
+  /// The path of a program that takes the place of our own sink, from the environment:
+  /// `script/bench-peers broadcast` sets it to one that costs less than the hub.
+  private static let sink = ProcessInfo.processInfo.environment["BELFRY_BENCH_SINK"]
+
   /// The location of the devices.
   struct Place {
     /// A file, or the address of a PostgreSQL database.
@@ -76,7 +80,7 @@ enum BroadcastHub {
       throw BenchmarkError("\(word) wants a store, a hub, how many nodes and sends, perhaps tags")
     }
     let (place, tags) = (words[0], words.count > 4 ? words[4] : nil)
-    let sink = try TransportSinkProcess()
+    let sink = try TransportSinkProcess(program: sink)
     let node = try await Node(place, authorityPEM: sink.authorityPEM)
     guard let hub = try await node.store.hub(named: words[1]) else {
       throw BenchmarkError("no hub \(words[1]) in \(place)")

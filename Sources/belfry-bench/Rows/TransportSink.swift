@@ -51,12 +51,11 @@ enum TransportSink {
 struct TransportSinkProcess {
   private let child: ChildProcess<TransportSink.Greeting, Double>
 
-  /// - Parameter latency: The latency in milliseconds; not for a program that takes its place
-  ///   (`BELFRY_BENCH_SINK`, see `script/bench-peers broadcast`).
-  init(latency: Int = 0) throws {
-    let other = ProcessInfo.processInfo.environment["BELFRY_BENCH_SINK"]
-    child = try ChildProcess(
-      [TransportSink.word, "\(latency)"], of: latency == 0 ? other : nil)
+  /// - Parameters:
+  ///   - latency: The latency in milliseconds.
+  ///   - program: The path of a program that takes its place; see ``BroadcastHub/sink``.
+  init(latency: Int = 0, program: String? = nil) throws {
+    child = try ChildProcess([TransportSink.word, "\(latency)"], of: program)
   }
 
   var port: UInt16 { child.greeting.port }
