@@ -285,7 +285,8 @@ struct Lane {
       handleGuard = DeadHandleGuard(credential: settlement.credential, share: deadHandleShare)
     }
     let verdict = handleGuard?.judge(
-      settlement.judged, condemned: outcome.dead.count + outcome.replaced.count,
+      settlement.judged,
+      condemned: outcome.dead.count + outcome.replaced.count - settlement.condemnedByOthers,
       hadSuccess: settlement.hadSuccess, credential: settlement.credential, at: now)
     if verdict != .remove || othersAlarm != nil { outcome.spare(platform) }
     return verdict == .alarm ? alarm : nil

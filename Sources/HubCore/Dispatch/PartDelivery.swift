@@ -45,7 +45,10 @@ struct PartDelivery: Sendable {
         return (Array(repeating: answer, count: count), pace)
       }
       let answers = Self.answers(results)
-      if answers.failed > 0 || answers.isTroubled { return (results, pace) }
+      // The answer of a server that a person has chosen is none of the service: the next push probes.
+      if answers.failed > 0 || answers.isTroubled || results.first?.concernsOthers == false {
+        return (results, pace)
+      }
     }
     while results.count < count, results.isEmpty || !context.isAborted && holdsLeases() {
       let step = await deliver(results.count..<min(count, results.count + (pace ?? count)))
@@ -130,6 +133,8 @@ struct PartSettlement: Sendable {
   var hadSuccess = false
   /// Answers that say something about a handle of the hub: that it lives, is dead or is replaced.
   var judged = 0
+  /// Number of handles that servers chosen by people call dead: no word of the push service.
+  var condemnedByOthers = 0
   /// The push service's answer when it refuses the credential itself.
   var refusal: PushResult?
   /// No push of the part got an answer.
@@ -175,8 +180,8 @@ struct PartSettlement: Sendable {
   ) {
     var successes = 0
     var unanswered = 0
-    /// Failures that say nothing of the service.
-    var ownFailures = 0
+    /// Answers that say nothing of the service.
+    var others = (successes: 0, failures: 0)
     for index in part.batch.requests.indices.prefix(results.count) {
       let handover = handovers.isEmpty ? nil : handovers[part.registrations[index]]
       if let handover, handover.result.handle == .remove {
@@ -190,6 +195,7 @@ struct PartSettlement: Sendable {
         }
       } else if results[index].outcome == .success {
         successes += 1
+        if !results[index].concernsOthers { others.successes += 1 }
         succeed(index, attempts: 1)
         if results[index].handle == .replace { replace(index, results[index]) }
         if !part.twins.isEmpty { supersede(index) }
@@ -201,23 +207,26 @@ struct PartSettlement: Sendable {
           if Self.isUnanswered(results[index]) { unanswered += 1 }
           if results[index].outcome.isFaultOfService { fault = results[index] }
         } else {
-          ownFailures += 1
+          others.failures += 1
+          if results[index].handle == .remove { condemnedByOthers += 1 }
         }
         answers.note(results[index])
         settle(index, results[index], random: random)
       }
     }
     if results.count < part.batch.requests.count { unsent = part.dropFirst(results.count) }
-    answers.answered += successes
+    let vouched = successes - others.successes
+    answers.answered += vouched
     if let asked = answers.pause {
       let left = max(0, context.deadline.timeIntervalSince(now))
       // The last try comes before the end.
       answers.pause = asked < left ? asked : left - Self.lastShare(of: left)
     }
-    hadSuccess = successes > 0
-    isUnreachable = unanswered + ownFailures == results.count && unanswered > 0
+    hadSuccess = vouched > 0
+    isUnreachable =
+      unanswered + others.successes + others.failures == results.count && unanswered > 0
     if hadSuccess { refusal = nil }
-    if !context.request.isDirect { judged = successes + outcome.dead.count }
+    if !context.request.isDirect { judged = vouched + outcome.dead.count - condemnedByOthers }
     outcome.count(successes, .success, in: group)
   }
 

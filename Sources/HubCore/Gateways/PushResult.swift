@@ -39,8 +39,8 @@ package struct PushResult: Sendable {
   /// Minimum time before this message is retried, in seconds, where the push service's rules
   /// require more than the hub's own and its reply named none.
   package var leastPause: Int32?
-  /// Whether a failure may pause the lane; `false` for a server that the subscriber chose, whose
-  /// failures concern its own pushes only.
+  /// Whether it says something of the platform's push service; `false` for the answer of a server that
+  /// the subscriber chose, which neither pauses the lane nor vouches for it.
   package var concernsOthers = true
 
   package init(

@@ -14,7 +14,6 @@ package final class WebPushGateway: PushGateway {
   private let random: HubRandom
   /// The time at which each origin has last accepted a push with this key.
   private let successes = Mutex<[Origin: Date]>([:])
-  private let late: LatePushes
 
   /// Time for which a success vouches for the key (docs/protocol/push-services/web-push.md, section
   /// 5).
@@ -25,7 +24,6 @@ package final class WebPushGateway: PushGateway {
     self.tokens = tokens
     self.clock = clock
     self.random = random
-    late = LatePushes(clock: clock)
   }
 
   package func load() async -> GatewayLoad? { await origins.load }
@@ -41,42 +39,13 @@ package final class WebPushGateway: PushGateway {
       outbox.letters, bodies: batch.bodies, random: random)
     await withTaskGroup(of: [(Int, PushResult)].self) { group in
       for delivery in outbox.deliveries {
-        group.addTask { [origins] in
-          if origins.hosts.speaksForAll(delivery.origin) {
-            await self.send(delivery, of: outbox, sealed)
-          } else {
-            await self.sendPatiently(delivery, of: outbox, sealed, batch.requests)
-          }
-        }
+        group.addTask { await self.send(delivery, of: outbox, sealed) }
       }
       for await answered in group {
         for (index, result) in answered { results[index] = result }
       }
     }
     return results
-  }
-
-  /// Sends to a server that a person has chosen, which may be slow.
-  private func sendPatiently(
-    _ delivery: WebPushOutbox.Delivery, of outbox: WebPushOutbox, _ sealed: WebPushSealed,
-    _ requests: [PushRequest]
-  ) async -> [(Int, PushResult)] {
-    let places = delivery.letters.map(outbox.request)
-    let results = await late.deliver(
-      places.map { requests[$0].id }, to: delivery.origin
-    ) { fresh in
-      var part = delivery
-      part.letters = fresh.map { delivery.letters[$0] }
-      let answers = Dictionary(
-        uniqueKeysWithValues: await self.send(part, of: outbox, sealed))
-      return fresh.map { index in
-        var result = answers[places[index]] ?? Self.failure
-        // A pause that it asks for, and its failures, are its own.
-        (result.retryAfter, result.concernsOthers) = (nil, false)
-        return result
-      }
-    }
-    return Array(zip(places, results))
   }
 
   /// - Returns: The result of each push, with its place in the batch.
@@ -106,11 +75,13 @@ package final class WebPushGateway: PushGateway {
     }
     let hadSuccess = note(answers, from: delivery.origin)
     let now = Int64(clock.now().timeIntervalSince1970)
+    let speaksForAll = origins.hosts.speaksForAll(delivery.origin)
     for (index, answer) in zip(sendable, answers) {
       let isPlainSuccess = answer.trouble == nil && answer.status == 201
-      let result =
+      var result =
         isPlainSuccess
         ? .success : WebPushReply.verdict(answer, hadSuccess: hadSuccess, now: now).result
+      if !speaksForAll { (result.retryAfter, result.concernsOthers) = (nil, false) }
       results.append((outbox.request(index), result))
     }
     return results

@@ -253,6 +253,41 @@ struct OutageTests {
     await dispatcher.stop(within: .seconds(1))
   }
 
+  @Test("the answers of servers that people have chosen end no outage, and raise no alarm")
+  func chosenServersVouchForNothing() async throws {
+    let isBack = Atomic(false)
+    // Half of the devices are at servers of their own, of which most call the handle dead.
+    let gateway = FakeGateway { push, _ in
+      let number = push.handle.utf8.reduce(0) { $0 &* 31 &+ Int($1) } & 7
+      guard number < 4 else {
+        return isBack.load(ordering: .relaxed) ? .success : Self.faults[0]
+      }
+      var result =
+        number == 0
+        ? .success
+        : PushResult(outcome: .expiredChannel, handle: .remove, status: 410)
+      result.concernsOthers = false
+      return result
+    }
+    let world = try await DispatchWorld([.apns: gateway], pageSize: 50)
+    try await world.addDevices(0..<1200)
+    let dispatcher = try await world.started()
+    let sent = try await world.send(world.native(), through: dispatcher)
+    await Self.wait(world, dispatcher, until: world.clock.now + 300)
+    #expect(await dispatcher.status().lanes.first?.isDown == true)
+    isBack.store(true, ordering: .relaxed)
+    let record = try await world.runningClock(for: dispatcher) {
+      try await world.finished(sent, by: dispatcher)
+    }
+    let outcomes = DispatchWorld.outcomes(record)
+    #expect(outcomes.values.reduce(0, +) == 1200)
+    #expect((outcomes[.expiredChannel] ?? 0) > (outcomes[.success] ?? 0) / 3)
+    #expect(
+      await dispatcher.state.schedule.lanes[
+        LaneKey(hub: world.hub.id, platform: .apns)]?.alarm == nil)
+    await dispatcher.stop(within: .seconds(1))
+  }
+
   // MARK: Clocks that are set
 
   @Test(

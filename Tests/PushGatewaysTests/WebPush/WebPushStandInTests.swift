@@ -129,58 +129,6 @@ struct WebPushStandInTests {
     }
   }
 
-  @Test("a chosen server that answers late holds up no other push, and gets each of its own once")
-  func lateServer() async throws {
-    let origin = "https://push.example.org"
-    try await StandInStage.run(audiences: [origin]) { stage in
-      let own = try #require(
-        stage.addresses.services.first { $0.key.serviceName == "webpush" && $0.key.isHTTP2 }?.value)
-      let port = try #require(URL(string: own)?.port.flatMap(UInt16.init))
-      let app = try await App(
-        stage, devices: 2, origin: origin, configure: { $0.webPush.reach = .anyPublic },
-        transport: network(leadingTo: port, by: [93, 184, 216, 34]) { _ in })
-      let late = app.devices[0].handle
-      let other = app.devices[1].handle.replacing(origin, with: "https://localhost:\(port)")
-      let path = try #require(URL(string: String(late.prefix { $0 != "\n" }))?.path)
-      try await stage.ask(
-        "POST", "/v1/faults",
-        #"{"pns":"webpush","match":{"pathPrefix":"\#(path)"},"when":{"first":1},"#
-          + #""action":{"type":"latency","ms":3000}}"#)
-      // Time passes for the one that waits, and not for the server.
-      let results = await withTaskGroup(of: [PushResult]?.self) { group in
-        group.addTask {
-          await app.gateway.deliver(
-            WebPushBench.batch(handles: [late, other], body: WebPushBench.body))
-        }
-        group.addTask {
-          while !Task.isCancelled {
-            stage.clock.advance(by: .seconds(1))
-            try? await Task.sleep(for: .milliseconds(2))
-          }
-          return nil
-        }
-        let results = await group.next() ?? nil
-        group.cancelAll()
-        return results ?? []
-      }
-      #expect(results.map(\.outcome) == [.pnsUnreachable, .success], "\(results)")
-      #expect(results.first?.retry == .backoff && results.first?.concernsOthers == false)
-      // Tried again, it is not sent again: the try gets the answer of the first one.
-      var tries = 0
-      var result = PushResult.success
-      repeat {
-        result = await app.gateway.deliver(
-          WebPushBench.batch(handles: [late], body: WebPushBench.body))[0]
-        tries += 1
-        try await Task.sleep(for: .milliseconds(5))
-      } while result.retry == .backoff && tries < 10_000
-      #expect(result.outcome == .success, "\(result)")
-      for device in app.devices {
-        #expect(try await stage.notifications(device.id).count == 1)
-      }
-    }
-  }
-
   @Test("what waits for an answer is counted")
   func load() async throws {
     try await StandInStage.run { stage in
