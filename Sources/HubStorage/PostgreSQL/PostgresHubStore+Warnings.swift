@@ -27,7 +27,7 @@ extension PostgresHubStore {
         try session.connection.rows(
           """
           SELECT relname::text FROM pg_class
-          WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p')
+          WHERE pg_table_is_visible(oid) AND relkind IN ('r', 'p')
           """
         ) { $0.text(0) })
       return PostgresSchema.tables(session.slots).filter { !there.contains($0) }

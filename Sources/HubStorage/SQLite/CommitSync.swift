@@ -72,8 +72,8 @@ final class CommitSync: @unchecked Sendable {
   /// one as they arrive, and larger groups cost less per caller.
   ///
   /// - Parameter isOfDevices: Whether only registrations wait, which begin when the disk is free. A
-  ///   delivery's checkpoints follow each other: they begin while one group waits for the disk,
-  ///   unless they came after registrations that wait for it already.
+  ///   delivery's checkpoints follow each other: they begin while one group waits for the disk.
+  ///   One that comes while registrations wait begins with them, at the end of the present sync.
   func waitForRoom(isOfDevices: Bool) {
     condition.lock()
     while pending > (isOfDevices ? 0 : 1) && failure == nil { condition.wait() }
