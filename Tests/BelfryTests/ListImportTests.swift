@@ -191,7 +191,7 @@ extension CommandLineSuite {
       let failed = try data.file("failed", "of the last run")
       let header = "identifier,device_type,invalid_identifier\n"
       for (format, text) in [
-        ("devices", ""), ("tokens", ""), ("onesignal", ""), ("devices", "\n \n"),
+        ("tokens", ""), ("onesignal", ""), ("devices", "\n \n"),
         ("tokens", "\u{FEFF}\n"), ("tokens", "token,platform\n"), ("onesignal", header),
       ] {
         let none = try await run(
@@ -200,6 +200,8 @@ extension CommandLineSuite {
           none.0 == 64 && none.1.isEmpty && none.2.contains("none has no devices"), "\(none)")
         #expect(try String(contentsOfFile: failed, encoding: .utf8) == "of the last run")
       }
+      let exported = try await run("import", try data.file("exported", ""), data: data)
+      #expect(exported.0 == 0 && exported.1.contains("imported 0 lines, 0 failed"), "\(exported)")
       let marked = try data.file(
         "marked",
         "\u{FEFF}{\"installationId\":\"a\",\"platform\":\"apns\",\"pushChannel\":\"0A\"}\n")

@@ -172,7 +172,10 @@ struct ImportCommand: ResultCommand {
   ) async throws -> CommandResult {
     // Before the file of failed lines, which may be that of an earlier run, is made anew.
     var next = try page(&source)
-    guard next != nil else { throw CommandFailure.noDevices(in: file, from: firstLine) }
+    // What `belfry export` writes of a hub without devices is a file without bytes.
+    guard next != nil || format == .devices && size == 0 else {
+      throw CommandFailure.noDevices(in: file, from: firstLine)
+    }
     let failures = try failedFile.map { try FailedLines($0, header: source.header) }
     var bar = ProgressBar()
     var report = Report(dryRun: isDryRun)

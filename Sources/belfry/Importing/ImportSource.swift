@@ -106,7 +106,7 @@ struct DeviceFile: ImportSource {
     let others = DeviceList.Format.allCases.filter { $0 != .devices }
     throw CommandFailure(
       "\(file) is not \(DeviceList.Format.devices.shown), an installation {…} or a registration <…> "
-        + "on each line; it begins with '\(String(decoding: text.prefix(60), as: UTF8.self))'. For "
+        + "on each line; it begins with '\(String(decoding: text.prefix(20), as: UTF8.self).harmless)'. For "
         + others.map { "\($0.shown), say --format \($0.rawValue)" }.joined(separator: "; for ")
         + "; \(DeviceList.otherTables)",
       exitCode: .usage)
