@@ -172,7 +172,7 @@ struct ImportCommand: ResultCommand {
   ) async throws -> CommandResult {
     // Before the file of failed lines, which may be that of an earlier run, is made anew.
     var next = try page(&source)
-    // What `belfry export` writes of a hub without devices is a file without bytes.
+    // A file without bytes is the export of a hub without devices.
     guard next != nil || format == .devices && size == 0 else {
       throw CommandFailure.noDevices(in: file, from: firstLine)
     }
