@@ -126,7 +126,7 @@ extension CommandLineSuite {
       #expect(ActivityAction.allCases.filter { !page.contains($0.rawValue) } == [])
     }
 
-    @Test("script/package ends with 64 for wrong words, as the commands do")
+    @Test("script/package exits with 64 for invalid arguments, as the commands do")
     func packageWords() throws {
       let root = URL(fileURLWithPath: #filePath).resolvingSymlinksInPath()
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()

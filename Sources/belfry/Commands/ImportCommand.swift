@@ -170,7 +170,7 @@ struct ImportCommand: ResultCommand {
     _ source: inout any ImportSource, size: Int64?, through hub: NotificationHubClient,
     in context: CommandContext
   ) async throws -> CommandResult {
-    // Before the file of failed lines, which may be that of an earlier run, is made anew.
+    // First, because opening the file of failed lines empties the one of an earlier run.
     var next = try page(&source)
     // A file without bytes is the export of a hub without devices.
     guard next != nil || format == .devices && size == 0 else {

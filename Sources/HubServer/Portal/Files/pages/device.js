@@ -252,8 +252,8 @@ async function find(page, wanted) {
     if (!next) break;
     from = next;
   }
-  // An id is found at any age: its form is that of the hub's own, or of the original's.
-  return /^(\d{10,}-)?[0-9A-Za-z]{8,}(-[0-9A-Za-z]+)+$/.test(wanted) && /\d/.test(wanted) ? { notificationId: wanted } : null;
+  // An id is found at any age: the hub's own begins with hexadecimal digits, the original's with decimal ones.
+  return /^[0-9a-f]{8,}(-\d+){2,}$/i.test(wanted) ? { notificationId: wanted } : null;
 }
 
 /**
