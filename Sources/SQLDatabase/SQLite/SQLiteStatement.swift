@@ -8,6 +8,10 @@ final class SQLiteStatement: StatementDriver {
   let sql: String
   /// Owned by this object.
   private let handle: OpaquePointer
+  /// Bound texts and bytes, as far as they fit: SQLite reads them there, where it would allocate a copy
+  /// of each. They stay until the statement is given back. Owned by this object.
+  private var bound: UnsafeMutableRawBufferPointer?
+  private var boundCount = 0
 
   init(_ sql: String, on connection: SQLiteConnection) throws(SQLError) {
     guard let database = connection.handle else {
@@ -24,7 +28,10 @@ final class SQLiteStatement: StatementDriver {
     self.sql = sql
   }
 
-  deinit { sqlite3_finalize(handle) }
+  deinit {
+    sqlite3_finalize(handle)
+    bound?.deallocate()
+  }
 
   private func check(_ code: Int32) throws(SQLError) {
     if code != SQLITE_OK { throw SQLError(sqlite: sqlite3_db_handle(handle)) }
@@ -45,20 +52,37 @@ final class SQLiteStatement: StatementDriver {
       guard let address = bytes.baseAddress, !bytes.isEmpty else {
         return sqlite3_bind_text(handle, index, "", 0, belfry_sqlite_transient())
       }
-      return address.withMemoryRebound(to: CChar.self, capacity: bytes.count) {
-        sqlite3_bind_text(
-          handle, index, $0, Int32(clamping: bytes.count), belfry_sqlite_transient())
-      }
+      let kept = keep(UnsafeRawBufferPointer(bytes))
+      return sqlite3_bind_text(
+        handle, index, (kept ?? UnsafeRawPointer(address)).assumingMemoryBound(to: CChar.self),
+        Int32(clamping: bytes.count), kept == nil ? belfry_sqlite_transient() : nil)
     }
     try check(code)
   }
 
+  private static let boundLimit = 1_024
+
+  /// - Returns: The address of a copy; `nil` if there is no more room.
+  private func keep(_ bytes: UnsafeRawBufferPointer) -> UnsafeRawPointer? {
+    guard bytes.count <= Self.boundLimit - boundCount else { return nil }
+    let room = bound ?? .allocate(byteCount: Self.boundLimit, alignment: 1)
+    bound = room
+    let copy = UnsafeMutableRawBufferPointer(rebasing: room[boundCount...].prefix(bytes.count))
+    copy.copyMemory(from: bytes)
+    boundCount += bytes.count
+    return UnsafeRawPointer(copy.baseAddress)
+  }
+
   func bind(_ bytes: [UInt8], at index: Int32) throws(SQLError) {
-    let code =
-      bytes.isEmpty
-      ? sqlite3_bind_zeroblob(handle, index, 0)
-      : sqlite3_bind_blob64(
-        handle, index, bytes, UInt64(bytes.count), belfry_sqlite_transient())
+    let code = bytes.withUnsafeBytes { bytes in
+      guard let address = bytes.baseAddress, !bytes.isEmpty else {
+        return sqlite3_bind_zeroblob(handle, index, 0)
+      }
+      let kept = keep(bytes)
+      return sqlite3_bind_blob64(
+        handle, index, kept ?? address, UInt64(bytes.count),
+        kept == nil ? belfry_sqlite_transient() : nil)
+    }
     try check(code)
   }
 
@@ -92,6 +116,7 @@ final class SQLiteStatement: StatementDriver {
   func giveBack() {
     sqlite3_reset(handle)
     sqlite3_clear_bindings(handle)
+    boundCount = 0
     isLent = false
   }
 }
