@@ -66,6 +66,17 @@ package struct JSONScanner {
     self.depthLimit = min(depthLimit, Self.maximumDepth)
   }
 
+  /// A scanner of a whole document; a lenient one passes over a byte order mark.
+  package init(
+    document: UnsafeBufferPointer<UInt8>, dialect: Dialect, depthLimit: Int = maximumDepth
+  ) {
+    var bytes = document
+    if dialect == .lenient, bytes.count >= 3, bytes[0] == 0xEF, bytes[1] == 0xBB, bytes[2] == 0xBF {
+      bytes = UnsafeBufferPointer(rebasing: bytes[3...])
+    }
+    self.init(bytes, dialect: dialect, depthLimit: depthLimit)
+  }
+
   // MARK: Tokens
 
   /// - Throws: ``SyntaxFault``; nothing can be read after that.
@@ -145,32 +156,79 @@ package struct JSONScanner {
     return true
   }
 
+  /// Whether the text, with escapes resolved, is this one but for the case of ASCII letters.
+  package func matchesIgnoringCase(_ text: Text, _ word: StaticString) -> Bool {
+    guard text.range.count == word.utf8CodeUnitCount || text.hasEscapes else { return false }
+    let word = UnsafeBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount)
+    guard !text.hasEscapes else { return unescaped(text).isEqualIgnoringCase(word) }
+    for index in 0..<word.count
+    where bytes[text.range.lowerBound + index].foldedCapital != word[index].foldedCapital {
+      return false
+    }
+    return true
+  }
+
+  /// - Throws: ``SyntaxFault`` when ``string(_:)`` would.
+  private func checkUTF8(_ text: Text) throws(SyntaxFault) {
+    if !text.isASCII { _ = try string(text) }
+  }
+
+  /// Skips the rest of the value that a token begins, and checks that its texts are UTF-8.
+  package mutating func skip(_ token: Token) throws(SyntaxFault) {
+    var token = token
+    let level =
+      switch token {
+      case .objectStart, .arrayStart: depth - 1
+      default: depth
+      }
+    while true {
+      switch token {
+      case .key(let text), .string(let text): try checkUTF8(text)
+      default: break
+      }
+      if depth == level { return }
+      token = try next()
+    }
+  }
+
   /// The contents of a string, with escapes resolved; an unpaired surrogate becomes U+FFFD.
   package func unescaped(_ text: Text) -> [UInt8] {
     guard text.hasEscapes else { return Array(bytes[text.range]) }
-    var out: [UInt8] = []
-    out.reserveCapacity(text.range.count)
+    return Array(unsafeUninitializedCapacity: text.range.count) { out, count in
+      count = unescape(text, into: out)
+    }
+  }
+
+  /// - Parameter out: As long as the text with its escapes, which are never shorter than what they
+  ///   stand for.
+  /// - Returns: The number of bytes written.
+  private func unescape(_ text: Text, into out: UnsafeMutableBufferPointer<UInt8>) -> Int {
+    var count = 0
+    func append(_ byte: UInt8) {
+      out[count] = byte
+      count += 1
+    }
     var index = text.range.lowerBound
     while index < text.range.upperBound {
       let byte = bytes[index]
       index += 1
       guard byte == UInt8(ascii: "\\") else {
-        out.append(byte)
+        append(byte)
         continue
       }
       let letter = bytes[index]
       index += 1
       switch letter {
-      case UInt8(ascii: "b"): out.append(0x08)
-      case UInt8(ascii: "f"): out.append(0x0C)
-      case UInt8(ascii: "n"): out.append(0x0A)
-      case UInt8(ascii: "r"): out.append(0x0D)
-      case UInt8(ascii: "t"): out.append(0x09)
-      case UInt8(ascii: "u"): out.append(contentsOf: String(scalar(&index)).utf8)
-      default: out.append(letter)
+      case UInt8(ascii: "b"): append(0x08)
+      case UInt8(ascii: "f"): append(0x0C)
+      case UInt8(ascii: "n"): append(0x0A)
+      case UInt8(ascii: "r"): append(0x0D)
+      case UInt8(ascii: "t"): append(0x09)
+      case UInt8(ascii: "u"): for byte in String(scalar(&index)).utf8 { append(byte) }
+      default: append(letter)
       }
     }
-    return out
+    return count
   }
 
   /// As ``unescaped(_:)``, as a `String`.
@@ -182,7 +240,7 @@ package struct JSONScanner {
         return String(
           decoding: UnsafeBufferPointer(rebasing: bytes[text.range]), as: UTF8.self)
       }
-      return String(decoding: unescaped(text), as: UTF8.self)
+      return String(unsafeUninitializedCapacity: text.range.count) { unescape(text, into: $0) }
     }
     guard let value = String(checkingUTF8: unescaped(text)) else {
       throw SyntaxFault("a text is not UTF-8", at: text.range.lowerBound)
@@ -318,21 +376,26 @@ package struct JSONScanner {
     position += 1
     var hasEscapes = false
     var union: UInt8 = 0
-    while position < bytes.count {
-      let byte = bytes[position]
+    // In variables of their own, which need no memory: texts are most of a document.
+    let bytes = bytes
+    var index = position
+    while index < bytes.count {
+      let byte = bytes[index]
       if byte == quote {
-        position += 1
-        return Text(
-          range: start + 1..<position - 1, hasEscapes: hasEscapes, isASCII: union < 0x80)
+        position = index + 1
+        return Text(range: start + 1..<index, hasEscapes: hasEscapes, isASCII: union < 0x80)
       }
       union |= byte
       if byte == UInt8(ascii: "\\") {
         hasEscapes = true
+        position = index
         try escape()
+        index = position
       } else if byte < 0x20 {
+        position = index
         throw fault("a control character must be escaped")
       } else {
-        position += 1
+        index += 1
       }
     }
     throw SyntaxFault("the string is not closed", at: start)

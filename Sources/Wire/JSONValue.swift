@@ -106,16 +106,19 @@ extension JSONValue {
     bytes: UnsafeBufferPointer<UInt8>, dialect: JSONScanner.Dialect, depthLimit: Int,
     uniqueNames: Bool
   ) throws(SyntaxFault) -> JSONValue {
-    var bytes = bytes
-    if dialect == .lenient, bytes.count >= 3, bytes[0] == 0xEF, bytes[1] == 0xBB, bytes[2] == 0xBF {
-      bytes = UnsafeBufferPointer(rebasing: bytes[3...])
-    }
     var reader = JSONReader(
-      scanner: JSONScanner(bytes, dialect: dialect, depthLimit: depthLimit),
+      scanner: JSONScanner(document: bytes, dialect: dialect, depthLimit: depthLimit),
       uniqueNames: uniqueNames)
     let value = try reader.value(try reader.scanner.next())
     try reader.scanner.finish()
     return value
+  }
+
+  /// The value that a token begins, of which the scanner then has read all.
+  package init(_ token: JSONScanner.Token, of scanner: inout JSONScanner) throws(SyntaxFault) {
+    var reader = JSONReader(scanner: scanner, uniqueNames: false)
+    self = try reader.value(token)
+    scanner = reader.scanner
   }
 }
 
