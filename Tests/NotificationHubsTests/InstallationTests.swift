@@ -9,11 +9,11 @@ struct InstallationTests {
   static let token = "62BCD3484834B7E2DC56733AC5509259230CC1BA82BA1AE7D06E91908A05A8FA"
 
   static func decode(_ text: String, id: String? = nil) throws -> Installation {
-    try Installation.decode(text.utf8, id: id)
+    try Installation.decode(Array(text.utf8), id: id)
   }
 
   static func request(_ text: String, id: String = "i-1") throws -> Installation {
-    try Installation.decodeRequest(text.utf8, id: id)
+    try Installation.decodeRequest(Array(text.utf8), id: id)
   }
 
   @Test("installations, templates and tags are Codable in the form of the wire")

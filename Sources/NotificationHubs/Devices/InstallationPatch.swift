@@ -247,7 +247,10 @@ extension InstallationPatch.Operation {
     case ("secondarytiles", 1):
       if verb != .add { installation.secondaryTiles = [:] }
       guard !isRemoval else { return }
-      installation.secondaryTiles.merge(try SecondaryTile.decode(try members())) { $1 }
+      let tiles = try object { reader, fault throws(SyntaxFault) in
+        try reader.tiles(orElse: fault)
+      }
+      installation.secondaryTiles.merge(tiles) { $1 }
     case ("secondarytiles", 2...): try apply(to: &installation.secondaryTiles)
     default: throw unknownPath
     }
@@ -256,7 +259,7 @@ extension InstallationPatch.Operation {
   private func apply(to tiles: inout [String: SecondaryTile]) throws(WireFormatError) {
     let name = path[1]
     if path.count == 2 {
-      tiles[name] = isRemoval ? nil : try SecondaryTile.decode(try structure())
+      tiles[name] = isRemoval ? nil : try InstallationReader.tile(in: try structure())
       return
     }
     guard var tile = tiles[name] else { throw fault("there is no such secondary tile") }
@@ -281,11 +284,14 @@ extension InstallationPatch.Operation {
       // As with all tags, `add` never removes anything.
       if verb != .add { templates = [:] }
       guard !isRemoval else { return }
-      templates.merge(try PushTemplate.decode(try members())) { $1 }
+      let given = try object { reader, fault throws(SyntaxFault) in
+        try reader.templates(orElse: fault)
+      }
+      templates.merge(given) { $1 }
       return
     }
     guard let part = rest.dropFirst().first else {
-      templates[name] = isRemoval ? nil : try PushTemplate.decode(try structure())
+      templates[name] = isRemoval ? nil : try InstallationReader.template(in: try structure())
       return
     }
     guard var template = templates[name] else { throw fault("there is no such template") }
@@ -331,8 +337,12 @@ extension InstallationPatch.Operation {
       }
       value = try JSONValue.parse(text.utf8)
     }
-    guard let tags = InstallationMembers.tags(value) else {
-      throw fault("the value must be a tag or an array of tags")
+    var tags: [Tag] = []
+    let fault = fault("the value must be a tag or an array of tags")
+    guard case .array(let items) = value else { throw fault }
+    for item in items {
+      guard case .string(let text) = item else { throw fault }
+      tags.append(Tag(rawValue: text))
     }
     return tags
   }
@@ -347,25 +357,30 @@ extension InstallationPatch.Operation {
     return text
   }
 
-  /// The value itself, or the JSON that its text contains.
-  private func structure() throws(WireFormatError) -> JSONValue {
+  /// The JSON of the value, or the one that its text contains.
+  private func structure() throws(WireFormatError) -> [UInt8] {
     let value = try given()
-    guard case .string(let text) = value else { return value }
-    return try JSONValue.parse(text.utf8)
+    guard case .string(let text) = value else { return value.jsonBytes }
+    return Array(text.utf8)
   }
 
-  private func members() throws(WireFormatError) -> [JSONValue.Member] {
-    guard case .object(let list) = try structure() else {
-      throw fault("the value must be an object")
+  private func object<Value>(
+    _ kind: String = "an object",
+    _ read: (inout InstallationReader, WireFormatError) throws(SyntaxFault) ->
+      InstallationReader.Found<Value?>
+  ) throws(WireFormatError) -> Value {
+    let fault = fault("the value must be \(kind)")
+    let value = try InstallationReader.read(try structure()) { reader throws(SyntaxFault) in
+      try read(&reader, fault)
     }
-    return list
+    guard let value else { throw fault }
+    return value
   }
 
   private func map() throws(WireFormatError) -> [String: String] {
-    guard let map = InstallationMembers.map(try structure()) else {
-      throw fault("the value must be an object of texts")
+    try object("an object of texts") { reader, fault throws(SyntaxFault) in
+      try reader.texts(orElse: fault)
     }
-    return map
   }
 
   private var unknownPath: WireFormatError { fault("the path is not known") }

@@ -300,8 +300,11 @@ extension Registration {
 
   private static func variables(_ payload: XMLNode) throws(WireFormatError) -> [String: String] {
     guard let text = payload.word(RegistrationElement.pushVariables) else { return [:] }
-    guard let value = try? JSONValue.parse(text.utf8), let map = InstallationMembers.map(value)
-    else { throw WireFormatError("'PushVariables' must be a JSON object of texts.") }
+    let fault = WireFormatError("'PushVariables' must be a JSON object of texts.")
+    let map = try? InstallationReader.read(Array(text.utf8)) { reader throws(SyntaxFault) in
+      try reader.texts(orElse: fault)
+    }
+    guard let map = map ?? nil else { throw fault }
     return map
   }
 

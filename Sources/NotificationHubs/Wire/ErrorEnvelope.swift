@@ -94,8 +94,14 @@ extension JSONValue {
     do throws(SyntaxFault) {
       return try read(text, dialect: .lenient, depthLimit: depthLimit)
     } catch {
-      throw .body(
-        "The JSON text is not well-formed: \(error.message) at offset \(error.position).")
+      throw .malformed(error)
     }
+  }
+}
+
+extension WireFormatError {
+  /// The error for JSON that is not well-formed.
+  static func malformed(_ fault: SyntaxFault) -> WireFormatError {
+    .body("The JSON text is not well-formed: \(fault.message) at offset \(fault.position).")
   }
 }
