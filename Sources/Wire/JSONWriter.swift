@@ -71,7 +71,7 @@ package struct JSONWriter {
   /// A map of texts, sorted by name so that the same map always gives the same bytes.
   package mutating func map(_ map: [String: String]) {
     beginObject()
-    for (key, value) in map.sorted(by: { $0.key < $1.key }) {
+    map.forEachInKeyOrder { key, value in
       name(key)
       string(value)
     }

@@ -49,7 +49,7 @@ package enum PercentEncoding {
   /// - Parameter plusIsBlank: Whether `+` means a blank, as in form-encoded queries.
   /// - Returns: `nil` if an escape is cut short or not hexadecimal, if the result is not UTF-8, or
   ///   if it holds a NUL (no name of ours has one, and C code would cut the text there).
-  package static func decode(
+  @inlinable package static func decode(
     _ bytes: some Collection<UInt8>, plusIsBlank: Bool = false
   ) -> String? {
     bytes.withBytes { decode($0, plusIsBlank: plusIsBlank) }
@@ -74,7 +74,9 @@ package enum PercentEncoding {
     return out
   }
 
-  private static func decode(_ bytes: UnsafeBufferPointer<UInt8>, plusIsBlank: Bool) -> String? {
+  @usableFromInline package static func decode(
+    _ bytes: UnsafeBufferPointer<UInt8>, plusIsBlank: Bool
+  ) -> String? {
     let plus = UInt8(ascii: "+")
     let percent = UInt8(ascii: "%")
     guard bytes.contains(where: { $0 == percent || $0 == 0 || (plusIsBlank && $0 == plus) }) else {

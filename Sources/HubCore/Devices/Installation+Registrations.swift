@@ -1,4 +1,5 @@
 package import NotificationHubs
+import Wire
 
 extension Installation {
   /// The registrations that are derived from it, exactly as docs/protocol/rest.md, section 4.6
@@ -15,8 +16,8 @@ extension Installation {
     if !pushChannelExpired {
       appendDrafts(channel: pushChannel, tags: common, templates: templates, tile: nil, to: &drafts)
     }
-    for (id, tile) in secondaryTiles.sorted(by: { $0.key < $1.key }) where !tile.pushChannelExpired
-    {
+    secondaryTiles.forEachInKeyOrder { id, tile in
+      if tile.pushChannelExpired { return }
       var common = common
       common.add(tile.tags)
       appendDrafts(
@@ -37,7 +38,7 @@ extension Installation {
           pushVariables: pushVariables, expiresAt: expirationTime, secondaryTileName: tile))
     }
     append(.native, tags)
-    for (name, template) in templates.sorted(by: { $0.key < $1.key }) {
+    templates.forEachInKeyOrder { name, template in
       var tags = tags
       tags.add(template.tags)
       tags.add(Tag(rawValue: name))

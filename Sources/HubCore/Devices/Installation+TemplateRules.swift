@@ -48,14 +48,14 @@ extension Installation {
       if !uri.isAbsoluteURI { faults.append("'PushChannel' must be an absolute URI.") }
     default: break
     }
-    for (name, template) in templates.sorted(by: { $0.key < $1.key }) {
+    templates.forEachInKeyOrder { name, template in
       faults += template.hubFaults(on: platform, named: "template '\(name)'")
     }
-    for (id, tile) in secondaryTiles.sorted(by: { $0.key < $1.key }) {
+    secondaryTiles.forEachInKeyOrder { id, tile in
       if !tile.pushChannel.isEmpty, !tile.pushChannel.isAbsoluteURI {
         faults.append("'PushChannel' of the secondary tile '\(id)' must be an absolute URI.")
       }
-      for (name, template) in tile.templates.sorted(by: { $0.key < $1.key }) {
+      tile.templates.forEachInKeyOrder { name, template in
         faults += template.hubFaults(
           on: platform, named: "template '\(name)' of the tile '\(id)'")
       }

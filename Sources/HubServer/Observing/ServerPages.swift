@@ -3,8 +3,9 @@ package import HubCore
 import NotificationHubs
 import Wire
 
-/// The information about the server for operators, and its permitted readers.
-package struct HubObserver: Sendable {
+/// The information about the server for operators, and its permitted readers. A class, because every
+/// request would copy its parts.
+package final class HubObserver: Sendable {
   /// The permitted readers of `/metrics`, besides those with a Manage token of the namespace.
   package enum Readers: Sendable {
     case nobodyElse
@@ -13,10 +14,10 @@ package struct HubObserver: Sendable {
     case everybody
   }
 
-  package var log: HubLog
-  package var health: HubHealth
-  package var metrics: MetricsPage
-  package var readers: Readers
+  package let log: HubLog
+  package let health: HubHealth
+  package let metrics: MetricsPage
+  package let readers: Readers
   let refusals = RefusalLog()
 
   package init(log: HubLog, health: HubHealth, metrics: MetricsPage, readers: Readers) {

@@ -30,7 +30,8 @@ struct ByteWriter {
 
   mutating func write(_ text: String) {
     write(UInt64(text.utf8.count))
-    bytes.append(contentsOf: text.utf8)
+    // In one piece: the bytes of a text one by one take several times as long.
+    text.utf8.withBytes { bytes.append(contentsOf: $0) }
   }
 
   /// Writes a presence byte, then the value.
@@ -42,12 +43,7 @@ struct ByteWriter {
   /// Writes the entries in the order of their keys, so that equal dictionaries give equal bytes.
   mutating func write(_ words: [String: String]) {
     write(UInt64(words.count))
-    if words.count == 1, let only = words.first {
-      write(only.key)
-      write(only.value)
-      return
-    }
-    for (key, value) in words.sorted(by: { $0.key < $1.key }) {
+    words.forEachInKeyOrder { key, value in
       write(key)
       write(value)
     }

@@ -1,6 +1,7 @@
 import Foundation
 import HubCore
 import NotificationHubs
+import Wire
 
 /// The stored form of an installation: all but its id, which has a column. Where several
 /// installations share a row for the texts of their templates, the document refers to them by
@@ -122,7 +123,7 @@ enum InstallationDocument {
     writer.write(installation.pushVariables)
     try writer.write(installation.templates, template: template)
     writer.write(UInt64(installation.secondaryTiles.count))
-    for (id, tile) in installation.secondaryTiles.sorted(by: { $0.key < $1.key }) {
+    try installation.secondaryTiles.forEachInKeyOrder { id, tile in
       writer.write(id)
       writer.write(tile.pushChannel)
       writer.write(tile.pushChannelExpired)
@@ -211,7 +212,7 @@ extension ByteWriter {
     _ templates: [String: PushTemplate], template: (PushTemplate, inout ByteWriter) throws -> Void
   ) rethrows {
     write(UInt64(templates.count))
-    for (name, value) in templates.sorted(by: { $0.key < $1.key }) {
+    try templates.forEachInKeyOrder { name, value in
       write(name)
       try template(value, &self)
       write(value.tags)

@@ -58,11 +58,13 @@ extension Tag {
 
   /// The same as string interpolation would give, in one allocation.
   private static func braced(_ keyword: String, _ id: String) -> Tag {
-    var text = ""
-    text.reserveCapacity(keyword.utf8.count + id.utf8.count + 1)
-    text += keyword
-    text += id
-    text += "}"
+    let count = keyword.utf8.count + id.utf8.count + 1
+    let text = String(unsafeUninitializedCapacity: count) { bytes in
+      let end = bytes.initialize(from: keyword.utf8).index
+      _ = bytes[end...].initialize(from: id.utf8)
+      bytes[count - 1] = UInt8(ascii: "}")
+      return count
+    }
     return Tag(rawValue: text)
   }
 
@@ -93,7 +95,7 @@ extension Tag {
   /// Validates the tags of a registration or an installation, removing blanks around each tag and
   /// repetitions of the same tag.
   package static func validated(list: [Tag]) throws(WireFormatError) -> [Tag] {
-    if list.isEmpty { return list }
+    if isFlawless(list) { return list }
     var seen = Set<String>()
     var valid: [Tag] = []
     valid.reserveCapacity(min(list.count, maximumCount))
@@ -118,11 +120,33 @@ extension Tag {
     return valid
   }
 
+  /// Whether a short list has only ASCII tags that are valid as they stand, and none twice: the usual
+  /// case, in which no other list has to be made.
+  private static func isFlawless(_ list: [Tag]) -> Bool {
+    guard list.count <= 8 else { return false }
+    for (index, tag) in list.enumerated() {
+      let bytes = tag.rawValue.utf8
+      guard (1...maximumLength).contains(bytes.count),
+        bytes.withBytes({ $0.allSatisfy(isTagByte) }),
+        !list[..<index].contains(where: { $0.rawValue.utf8.isEqualIgnoringCase(bytes) })
+      else { return false }
+    }
+    return true
+  }
+
+  /// Whether a character of ASCII may be in a tag.
+  private static func isTagByte(_ byte: UInt8) -> Bool {
+    switch UnicodeScalar(byte) {
+    case "a"..."z", "A"..."Z", "0"..."9", "_", "@", "#", ".", ":", "-": true
+    default: false
+    }
+  }
+
   /// Whether the text is a valid tag; surrounding blanks are not allowed.
   package var isValid: Bool {
     guard (1...Self.maximumLength).contains(rawValue.utf16.count) else { return false }
     return isImplicit
-      ? Self.isImplicitTag(rawValue) : Self.hasTagCharactersOnly(rawValue, or: "_")
+      ? Self.isImplicitTag(rawValue) : Self.hasTagCharactersOnly(rawValue)
   }
 
   private static func isImplicitTag(_ text: String) -> Bool {
@@ -148,18 +172,13 @@ extension Tag {
 
   /// Whether the text can be part of an implicit tag, as installation and user ids must be.
   package static func isIdentifier(_ text: some StringProtocol) -> Bool {
-    !text.isEmpty && hasTagCharactersOnly(text, or: "=")
+    !text.isEmpty && hasTagCharactersOnly(text, or: UInt8(ascii: "="))
   }
 
   private static func hasTagCharactersOnly(
-    _ text: some StringProtocol, or other: UnicodeScalar
+    _ text: some StringProtocol, or other: UInt8? = nil
   ) -> Bool {
-    func isAllowed(_ byte: UInt8) -> Bool {
-      switch UnicodeScalar(byte) {
-      case "a"..."z", "A"..."Z", "0"..."9", "_", "@", "#", ".", ":", "-", other: true
-      default: false
-      }
-    }
+    func isAllowed(_ byte: UInt8) -> Bool { isTagByte(byte) || byte == other }
     if text.utf8.withBytes({ $0.allSatisfy(isAllowed) }) { return true }
     return text.unicodeScalars.allSatisfy { scalar in
       guard !scalar.isASCII else { return isAllowed(UInt8(scalar.value)) }

@@ -65,7 +65,7 @@ extension Installation {
   }
 
   private var holdsNull: Bool {
-    func isIn(_ text: String) -> Bool { text.utf8.contains(0) }
+    func isIn(_ text: String) -> Bool { text.utf8.withBytes { $0.contains(0) } }
     let isInChannel =
       switch pushChannel {
       case .handle(let text): isIn(text)

@@ -144,11 +144,19 @@ extension String {
   /// An APNs token with capital digits, which the service stores; `nil` if it is none.
   var asAPNsToken: String? {
     utf8.withBytes { digits in
-      guard digits.count.isMultiple(of: 2), digits.allSatisfy({ Hex.value($0) != nil }) else {
-        return nil
+      guard digits.count.isMultiple(of: 2) else { return nil }
+      var hasSmallLetters = false
+      for digit in digits {
+        guard Hex.value(digit) != nil else { return nil }
+        if digit >= UInt8(ascii: "a") { hasSmallLetters = true }
       }
-      // Most have no small letters, and are not copied.
-      return digits.contains { $0 >= UInt8(ascii: "a") } ? uppercased() : self
+      guard hasSmallLetters else { return self }
+      return String(unsafeUninitializedCapacity: digits.count) { capitals in
+        for (index, digit) in digits.enumerated() {
+          capitals[index] = digit >= UInt8(ascii: "a") ? digit - 0x20 : digit
+        }
+        return digits.count
+      }
     }
   }
 }

@@ -12,7 +12,9 @@ extension String {
   /// The empty text, control characters, backslashes and texts that ``hasDotSegment`` are rejected.
   package var isPathSegment: Bool {
     !isEmpty && !hasDotSegment
-      && utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F && $0 != UInt8(ascii: "\\") }
+      && utf8.withBytes { bytes in
+        bytes.allSatisfy { $0 >= 0x20 && $0 != 0x7F && $0 != UInt8(ascii: "\\") }
+      }
   }
 
   /// The text in a form safe for messages: control characters percent-encoded, at most 100
@@ -32,9 +34,10 @@ extension String {
   /// Whether this is `.` or `..`, or would contain such a segment when it is decoded once or twice
   /// more, when `\` is read as `/`, or when the part after a `;` is cut off.
   package var hasDotSegment: Bool {
-    guard utf8.contains(where: { $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "%") }) else {
-      return false
+    let isPlain = utf8.withBytes { bytes in
+      bytes.allSatisfy { $0 != UInt8(ascii: ".") && $0 != UInt8(ascii: "%") }
     }
+    if isPlain { return false }
     var text = self
     for _ in 0...2 {
       let parts = text.utf8.split(omittingEmptySubsequences: true) {
