@@ -3,56 +3,66 @@
 /// bytes.
 /// - SeeAlso: <https://www.postgresql.org/docs/current/functions-array.html>
 package enum PostgresArray {
-  package static func int8(_ values: some Collection<Int64?>) -> [UInt8] {
-    array(of: 20, values) { value, bytes in append(value, to: &bytes) }
-  }
+  // Other modules call these unspecialized: they only make an array of their argument, which is
+  // free for one, so that the loops over it are specialized.
+
+  package static func int8(_ values: some Collection<Int64?>) -> [UInt8] { int8(of: Array(values)) }
 
   package static func int8(_ values: some Collection<Int64>) -> [UInt8] {
-    array(of: 20, values.lazy.map(Optional.init)) { value, bytes in append(value, to: &bytes) }
+    int8(of: Array(values).map(Optional.init))
   }
 
   /// Values beyond 16 bits are clamped.
-  package static func int2(_ values: some Collection<Int64?>) -> [UInt8] {
-    array(of: 21, values) { value, bytes in append(Int16(clamping: value), to: &bytes) }
-  }
+  package static func int2(_ values: some Collection<Int64?>) -> [UInt8] { int2(of: Array(values)) }
 
   package static func int2(_ values: some Collection<Int64>) -> [UInt8] {
-    array(of: 21, values.lazy.map(Optional.init)) { value, bytes in
-      append(Int16(clamping: value), to: &bytes)
-    }
+    int2(of: Array(values).map(Optional.init))
   }
 
   package static func float8(_ values: some Collection<Double?>) -> [UInt8] {
-    array(of: 701, values) { value, bytes in append(value.bitPattern, to: &bytes) }
+    array(of: 701, Array(values)) { value, bytes in append(value.bitPattern, to: &bytes) }
   }
 
   package static func text(_ values: some Collection<String?>) -> [UInt8] {
-    array(of: 25, values) { value, bytes in bytes.append(contentsOf: value.utf8) }
+    text(of: Array(values))
   }
 
   package static func text(_ values: some Collection<String>) -> [UInt8] {
-    array(of: 25, values.lazy.map(Optional.init)) { value, bytes in
-      bytes.append(contentsOf: value.utf8)
-    }
+    text(of: Array(values).map(Optional.init))
   }
 
   package static func bytes(_ values: some Collection<[UInt8]?>) -> [UInt8] {
-    array(of: 17, values) { value, bytes in bytes.append(contentsOf: value) }
+    array(of: 17, Array(values)) { value, bytes in bytes.append(contentsOf: value) }
+  }
+
+  private static func int8(of values: [Int64?]) -> [UInt8] {
+    array(of: 20, values) { value, bytes in append(value, to: &bytes) }
+  }
+
+  private static func int2(of values: [Int64?]) -> [UInt8] {
+    array(of: 21, values) { value, bytes in append(Int16(clamping: value), to: &bytes) }
+  }
+
+  private static func text(of values: [String?]) -> [UInt8] {
+    array(of: 25, values) { value, bytes in bytes.append(contentsOf: value.utf8) }
   }
 
   /// Encodes texts as one text, to be cast to `text[]`: arrays of arrays would need equal lengths.
   package static func literal(_ texts: some Collection<String>) -> String {
-    var literal = "{"
-    for text in texts {
-      if literal.utf8.count > 1 { literal += "," }
-      literal += "\""
-      for scalar in text.unicodeScalars {
-        if scalar == "\"" || scalar == "\\" { literal += "\\" }
-        literal.unicodeScalars.append(scalar)
+    var literal = [UInt8(ascii: "{")]
+    for text in Array(texts) {
+      if literal.count > 1 { literal.append(UInt8(ascii: ",")) }
+      literal.append(UInt8(ascii: "\""))
+      for byte in text.utf8 {
+        if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") {
+          literal.append(UInt8(ascii: "\\"))
+        }
+        literal.append(byte)
       }
-      literal += "\""
+      literal.append(UInt8(ascii: "\""))
     }
-    return literal + "}"
+    literal.append(UInt8(ascii: "}"))
+    return String(decoding: literal, as: UTF8.self)
   }
 
   /// The texts of a column of type `text[]`; nulls are omitted.
@@ -83,7 +93,7 @@ package enum PostgresArray {
 
   /// - Parameter type: Of an element, by its number in `pg_type`.
   private static func array<Element>(
-    of type: Int32, _ values: some Collection<Element?>,
+    of type: Int32, _ values: [Element?],
     append element: (Element, inout [UInt8]) -> Void
   ) -> [UInt8] {
     var bytes: [UInt8] = []
