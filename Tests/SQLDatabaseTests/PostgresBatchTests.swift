@@ -80,6 +80,57 @@ struct PostgresBatchTests {
     }
   }
 
+  @Test("gives its rows at the end to the statements that are still on loan")
+  func pipelinedRows() throws {
+    try withConnection { connection in
+      let first = try connection.statement("SELECT a FROM generate_series(1, ?1::int8) AS a")
+      let empty = try connection.statement("SELECT 1 WHERE ?1::int8 = 0")
+      try connection.pipelined {
+        try first.bind(3 as Int64, at: 1)
+        try first.run()
+        // Those of a statement that is given back are dropped, also for the next one who borrows it.
+        for value in [5, 6] as [Int64] {
+          let other = try connection.statement("SELECT ?1::int8")
+          try other.bind(value, at: 1)
+          try other.run()
+        }
+        try empty.bind(1 as Int64, at: 1)
+        try empty.run()
+      }
+      let other = try connection.statement("SELECT ?1::int8")
+      try other.bind(7 as Int64, at: 1)
+      var found: [Int64] = []
+      while try first.step() { found.append(first.integer(0)) }
+      while try other.step() { found.append(other.integer(0)) }
+      while try empty.step() { found.append(empty.integer(0)) }
+      #expect(found == [1, 2, 3, 7])
+      // Run again, one by one.
+      first.reset()
+      try first.bind(1 as Int64, at: 1)
+      while try first.step() { found.append(first.integer(0)) }
+      #expect(found == [1, 2, 3, 7, 1])
+    }
+  }
+
+  @Test("has no rows where a statement has failed")
+  func failedPipelineRows() throws {
+    try withConnection { connection in
+      let late = try connection.statement("SELECT 1")
+      let error = #expect(throws: SQLError.self) {
+        try connection.pipelined {
+          let failing = try connection.statement("SELECT 1 / ?1::int8")
+          try failing.bind(0 as Int64, at: 1)
+          try failing.run()
+          try late.run()
+        }
+      }
+      #expect(error?.message.contains("division by zero") == true)
+      // It runs now.
+      let isThere = try late.step()
+      #expect(isThere && late.integer(0) == 1)
+    }
+  }
+
   @Test("fails as a whole where one of its statements does, and leaves the connection usable")
   func failingPipeline() throws {
     try withConnection { connection in

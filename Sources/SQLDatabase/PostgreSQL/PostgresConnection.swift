@@ -40,8 +40,9 @@ package final class PostgresConnection: SQLConnection {
   package private(set) var totalChanges = 0
   /// Whether statements are sent without waiting; see ``pipelined(_:)``.
   var isPipelining = false
-  /// Number of statements sent since.
-  var sentCount = 0
+  /// The statements sent since, with the loan for which each was sent; `nil` for a command without
+  /// one.
+  var sent: [(driver: PostgresStatement, loan: Int)?] = []
 
   /// - Parameters:
   ///   - address: `postgresql://user@host:5432/database?sslmode=verify-full`, or keywords as libpq

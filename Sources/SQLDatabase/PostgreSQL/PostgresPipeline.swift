@@ -6,8 +6,9 @@ import CPostgres
 extension PostgresConnection {
   /// Sends all statements that `body` runs without waiting; waits at the end.
   ///
-  /// For statements without rows and whose counts of changes are not needed. A failed statement
-  /// skips those behind it. A nested call becomes a part of the outer one.
+  /// For statements whose rows and counts of changes `body` does not need. A statement that is
+  /// still on loan afterwards has its rows then, from the first one; those of others are dropped. A
+  /// failed statement skips those behind it. A nested call becomes a part of the outer one.
   /// - Throws: The error of `body`, or else that of the first failed statement.
   package func pipelined(_ body: () throws -> Void) throws {
     if isPipelining { return try body() }
@@ -23,7 +24,7 @@ extension PostgresConnection {
 
   func enterPipeline() throws(SQLError) {
     guard PQenterPipelineMode(handle) == 1 else { throw SQLError(postgresConnection: handle) }
-    sentCount = 0
+    sent.removeAll(keepingCapacity: true)
     isPipelining = true
   }
 
@@ -36,7 +37,7 @@ extension PostgresConnection {
     try enterPipeline()
     let isSent =
       PQsendPrepare(handle, name, text, 0, nil) == 1 && PQsendDescribePrepared(handle, name) == 1
-    sentCount = 2
+    sent = [nil, nil]
     try leavePipeline { answer in
       types = (0..<PQnparams(answer)).map { PQparamtype(answer, $0) }
     }
@@ -50,14 +51,19 @@ extension PostgresConnection {
     isPipelining = false
     var failure: SQLError?
     if PQpipelineSync(handle) == 1 {
-      for _ in 0..<sentCount {
+      for statement in sent {
         // Each statement's results end with a null.
         while let result = nextResult() {
-          defer { PQclear(result) }
+          var owned: OpaquePointer? = result
+          defer { PQclear(owned) }
           guard PQresultStatus(result) != PGRES_PIPELINE_ABORTED else { continue }
           do {
             try check(result)
             look(result)
+            if let statement, statement.driver.isLent, statement.driver.lastLoan == statement.loan {
+              statement.driver.take(result)
+              owned = nil
+            }
           } catch {
             failure = failure ?? error
           }
@@ -69,7 +75,7 @@ extension PostgresConnection {
     } else {
       failure = SQLError(postgresConnection: handle)
     }
-    sentCount = 0
+    sent.removeAll(keepingCapacity: true)
     if PQexitPipelineMode(handle) != 1, failure == nil {
       failure = SQLError(postgresConnection: handle)
     }

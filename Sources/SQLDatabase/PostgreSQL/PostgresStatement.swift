@@ -119,7 +119,8 @@ final class PostgresStatement: StatementDriver {
     return true
   }
 
-  /// - Returns: Whether it was only sent, and returns no rows.
+  /// - Returns: Whether it was only sent, and has no rows yet; see
+  ///   ``PostgresConnection/pipelined(_:)``.
   private func start() throws(SQLError) -> Bool {
     guard let connection = lender else {
       throw SQLError(kind: .other, code: 0, message: "the statement was given back")
@@ -156,7 +157,7 @@ final class PostgresStatement: StatementDriver {
     }
     if connection.isPipelining {
       guard isSent else { throw SQLError(postgresConnection: connection.handle) }
-      connection.sentCount += 1
+      connection.sent.append((self, lastLoan))
       return true
     }
     do {
@@ -165,9 +166,15 @@ final class PostgresStatement: StatementDriver {
       PQclear(answer)
       throw error
     }
+    if let answer { take(answer) }
+    return false
+  }
+
+  /// Gets a result, which it owns from now on.
+  func take(_ answer: OpaquePointer) {
+    PQclear(result)
     result = answer
     row = -1
-    return false
   }
 
   func reset() {
