@@ -16,6 +16,13 @@ package final class JobQueue<Item: QueuedJob>: @unchecked Sendable {
   private var takers = 0
   /// Number of those that wait for work.
   private var idle = 0
+  /// The time until which the other threads leave the work to one of them, which has its turn; see
+  /// ``JobTurns``.
+  private var turnEnd: Date?
+  /// Number of threads that wait for their turn.
+  private var awaiting = 0
+  /// See ``JobTurns/enough``.
+  private var enough = Int.max
 
   /// - Parameter limits: Limits beyond which work is refused.
   package init(limits: JobLimits = JobLimits()) { waiting = JobRotation(limits: limits) }
@@ -41,7 +48,7 @@ package final class JobQueue<Item: QueuedJob>: @unchecked Sendable {
       condition.unlock()
       return .failure(.full)
     }
-    let isAwaited = idle > 0
+    let isAwaited = idle > 0 || awaiting > 0 && waiting.count >= enough
     condition.unlock()
     // After the lock, which the thread that wakes up takes at once.
     if isAwaited { condition.signal() }
@@ -65,12 +72,16 @@ package final class JobQueue<Item: QueuedJob>: @unchecked Sendable {
   ///   - rest: Work that was taken before and not done: it is queued again.
   ///   - charge: The cost beyond its label of work that was taken before.
   ///   - prepare: Called when there is work, before it is taken, with the share of all of it.
+  ///   - hasTurn: Whether it is the calling thread's turn.
   private func take(
     _ group: JobGroup, after rest: inout ArraySlice<QueuedJob>,
-    charge: (label: JobLabel, excess: Int)?, prepare: ((JobLabel.Share?) -> Void)?
+    charge: (label: JobLabel, excess: Int)?, prepare: ((JobLabel.Share?) -> Void)?,
+    turns: JobTurns?, hasTurn: inout Bool
   ) -> [QueuedJob] {
     condition.lock()
     defer { condition.unlock() }
+    // The others need not know: this thread takes what waits.
+    if hasTurn { (hasTurn, turnEnd) = (false, nil) }
     if let charge, charge.excess > 0 { waiting.charge(charge.excess, to: charge.label) }
     if !rest.isEmpty {
       waiting.putBack(rest)
@@ -83,6 +94,7 @@ package final class JobQueue<Item: QueuedJob>: @unchecked Sendable {
         condition.wait()
         idle -= 1
       }
+      if let turns { awaitTurn(turns) }
       if let prepare, waiting.count > 0 {
         let share = waiting.onlyShare
         condition.unlock()
@@ -90,9 +102,23 @@ package final class JobQueue<Item: QueuedJob>: @unchecked Sendable {
         condition.lock()
       }
       let taken = waiting.take(group)
-      // All of it may have been dropped meanwhile.
+      if let turns, turnEnd == nil, !taken.isEmpty {
+        turnEnd = Date(timeIntervalSinceNow: turns.patience / .seconds(1))
+        hasTurn = true
+      }
+      // All of it may have been dropped, or taken by another thread, meanwhile.
       if !taken.isEmpty || isClosed { return taken }
     }
+  }
+
+  /// Waits until no other thread has its turn, or for one of the exceptions of ``JobTurns``.
+  private func awaitTurn(_ turns: JobTurns) {
+    enough = turns.enough
+    awaiting += 1
+    defer { awaiting -= 1 }
+    while let turnEnd, turnEnd.timeIntervalSinceNow > 0, 0 < waiting.count,
+      waiting.count < enough, !isClosed
+    { _ = condition.wait(until: turnEnd) }
   }
 
   /// Removes all waiting work from the queue.
@@ -146,6 +172,7 @@ package final class JobQueue<Item: QueuedJob>: @unchecked Sendable {
   ///     the share of all of it, `nil` for several. Not for a queue of several threads.
   ///   - isTimed: Whether work, one unit at a time, is charged by the time it takes where that
   ///     exceeds its label.
+  ///   - turns: When several threads take work side by side; `nil` for always.
   ///   - open: Creates the context, on the new thread; the context never leaves it.
   ///   - work: Does a batch of work, or its first units, and returns their number; the others are
   ///     queued again.
@@ -153,7 +180,7 @@ package final class JobQueue<Item: QueuedJob>: @unchecked Sendable {
   /// - Throws: What `open` throws; there is no thread then.
   package func startThread<Context>(
     named name: String, batch: JobGroup, prepare: (@Sendable (JobLabel.Share?) -> Void)? = nil,
-    isTimed: Bool = false,
+    isTimed: Bool = false, turns: JobTurns? = nil,
     open: @escaping @Sendable () throws -> Context,
     work: @escaping @Sendable ([Item], Context) -> Int,
     end: @escaping @Sendable (Context) -> Void
@@ -170,8 +197,10 @@ package final class JobQueue<Item: QueuedJob>: @unchecked Sendable {
         self.enter()
         ready.resume()
         var rest: ArraySlice<QueuedJob> = []
+        var hasTurn = false
         var charge: (label: JobLabel, excess: Int)?
-        while case let jobs = self.take(batch, after: &rest, charge: charge, prepare: prepare),
+        while case let jobs = self.take(
+          batch, after: &rest, charge: charge, prepare: prepare, turns: turns, hasTurn: &hasTurn),
           let label = jobs.first?.label
         {
           let start = isTimed ? ContinuousClock.now : nil
@@ -220,6 +249,23 @@ extension JobQueue {
         work(items, context)
         return items.count
       }, end: end)
+  }
+}
+
+/// When the threads of a queue take batches side by side.
+///
+/// Several threads that take whatever waits make many small batches. With turns, one thread at a
+/// time takes what waits, so that batches are larger; another one joins when much is waiting, or
+/// when the first one's batch takes long.
+package struct JobTurns: Sendable {
+  /// Number of waiting units that are worth a batch of another thread.
+  package let enough: Int
+  /// Maximum length of a turn: afterwards the other threads take work too.
+  package let patience: Duration
+
+  package init(enough: Int, patience: Duration) {
+    self.enough = enough
+    self.patience = patience
   }
 }
 

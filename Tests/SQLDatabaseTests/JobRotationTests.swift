@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import Testing
 
 @testable import SQLDatabase
@@ -275,6 +276,74 @@ struct JobQueueTests {
     left.cancel()
     await #expect(throws: CancellationError.self) { try await left.value }
     gate.open()
+    await queue.close()
+  }
+
+  @Test(
+    "goes to one of two threads at a time, until enough of it waits", .timeLimit(.minutes(1)))
+  func turns() async throws {
+    let queue = Queue()
+    let gate = Gate()
+    let batches = Mutex<[Int]>([])
+    for number in 1...2 {
+      try await queue.startThread(
+        named: "test \(number)", batch: JobGroup(jobs: 8),
+        turns: JobTurns(enough: 3, patience: .seconds(3_600)), open: { 7 },
+        work: { jobs, context in
+          batches.withLock { $0.append(jobs.count) }
+          gate.wait()
+          for job in jobs {
+            do { try job.run(context) } catch { job.refuse(error) }
+            job.finish()
+          }
+          return jobs.count
+        }, end: { _ in })
+    }
+    func add() -> Task<Int, any Error> { Task { try await queue.perform { $0 } } }
+    var tasks = [add()]
+    while batches.withLock({ $0 }) != [1] { await Task.yield() }
+    for count in 1...2 {
+      tasks.append(add())
+      while queue.counts.waiting < count { await Task.yield() }
+    }
+    #expect(batches.withLock { $0 } == [1])
+    tasks.append(add())
+    while batches.withLock({ $0.count }) < 2 { await Task.yield() }
+    #expect(batches.withLock { $0 } == [1, 3])
+    gate.open()
+    for task in tasks { #expect(try await task.value == 7) }
+    await queue.close()
+  }
+
+  @Test(
+    "does not wait for a thread whose turn takes long", .timeLimit(.minutes(1)))
+  func longTurn() async throws {
+    let queue = Queue()
+    let gate = Gate()
+    for number in 1...2 {
+      try await queue.startThread(
+        named: "test \(number)", batch: JobGroup(jobs: 8),
+        turns: JobTurns(enough: .max, patience: .milliseconds(1)), open: { 7 },
+        work: { jobs, context in
+          for job in jobs {
+            do { try job.run(context) } catch { job.refuse(error) }
+            job.finish()
+          }
+          return jobs.count
+        }, end: { _ in })
+    }
+    let isBusy = Atomic(false)
+    let long = Task {
+      try await queue.perform { (context: Int) in
+        isBusy.store(true, ordering: .releasing)
+        gate.wait()
+        return context
+      }
+    }
+    while !isBusy.load(ordering: .acquiring) { await Task.yield() }
+    #expect(try await queue.perform { $0 } == 7)
+    gate.open()
+    #expect(try await long.value == 7)
     await queue.close()
   }
 

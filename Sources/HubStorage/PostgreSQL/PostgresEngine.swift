@@ -5,8 +5,9 @@ import Synchronization
 /// An open database: threads with a connection each, and their shared state.
 ///
 /// Installations are the most frequent writes of a hub: all that are waiting when one of their
-/// threads is free share a transaction. Other writes are done by other threads, each in a
-/// transaction of its own.
+/// threads is free share a transaction. A transaction by itself costs as much as several
+/// installations, so a second one begins beside another only when many are waiting or the other one
+/// takes long. Other writes are done by other threads, each in a transaction of its own.
 final class PostgresEngine: Sendable {
   typealias Options = PostgresHubStore.Options
 
@@ -66,7 +67,7 @@ final class PostgresEngine: Sendable {
       }
       for lane in 0..<max(1, options.batchWriters) {
         try await batches.startThread(
-          named: "hub store batches \(lane + 1)", batch: options.batch,
+          named: "hub store batches \(lane + 1)", batch: options.batch, turns: options.turns,
           open: { try PostgresSession(shared: shared, role: .batches, lane: writerCount + lane) },
           work: { works, session in
             PostgresInstallations(session).perform(works)

@@ -16,6 +16,9 @@ package struct PostgresHubStore: HubStore {
     package var batchWriters = 2
     /// Maximum size of a transaction of installations: other work waits for it.
     package var batch = JobGroup(jobs: 128, rows: 4_096, bytes: 4 << 20)
+    /// When their transactions run side by side: one that waits for a lock holds up the others no
+    /// longer than this.
+    package var turns = JobTurns(enough: 64, patience: .milliseconds(20))
     /// Connections for all other writes, each in a transaction of its own.
     package var writers = 4
     package var readers = 4
