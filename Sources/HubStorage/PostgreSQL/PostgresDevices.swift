@@ -191,14 +191,13 @@ struct PostgresDevices: PostgresSubject {
     for row in changes.removed {
       session.tally.addRegistrations(-1, hub: row.hub, platform: row.platform)
     }
-    try connection.pipelined {
+    try PostgresHandles(session).markShared(changes.gainedHandles) {
       try more()
       try forgetRemoved(changes)
       try remove(changes.removed)
       try change(changes.changed)
       try insert(changes.new)
     }
-    try PostgresHandles(session).markShared(changes.gainedHandles)
   }
 
   private func bindPlaces(

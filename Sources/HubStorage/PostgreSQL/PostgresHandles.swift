@@ -83,17 +83,20 @@ struct PostgresHandles: PostgresSubject {
     try statement.bind(PostgresArray.int8(rows.map(\.number)), at: 4)
   }
 
-  /// Marks the native registrations of handles that more than one has; called once registrations
-  /// have gained a handle. It reads, so it cannot be part of a pipeline.
+  /// Marks the native registrations of handles that more than one has. It reads, so it cannot be
+  /// part of a pipeline.
   ///
   /// If two or more had the handle before, they are already marked: a device that is registered
   /// thousands of times costs no more than others.
-  /// - Parameter gained: Registrations that have gained a handle; only native ones count.
-  func markShared(_ gained: [HandleRow]) throws {
+  /// - Parameters:
+  ///   - gained: Registrations that have gained a handle; only native ones count.
+  ///   - write: Statements that make them gain it, if that is still to be done; they are sent in the
+  ///     same pipeline.
+  func markShared(_ gained: [HandleRow], after write: () throws -> Void = {}) throws {
     let groups = Dictionary(grouping: gained.filter(\.isNative)) {
       RegistrationChanges.DeviceHandle(hub: $0.hub, hash: $0.hash)
     }
-    guard !groups.isEmpty else { return }
+    guard !groups.isEmpty else { return try connection.pipelined(write) }
     let handles = Array(groups.keys)
     let row = try connection.statement(
       """
@@ -106,6 +109,10 @@ struct PostgresHandles: PostgresSubject {
       PostgresArray.int2(handles.map { slots.slot(ofNumber: $0.hash) }),
       PostgresArray.int8(handles.map(\.hash)),
       PostgresArray.int8(handles.map { Int64(groups[$0]?.count ?? 0) }))
+    try connection.pipelined {
+      try write()
+      try row.run()
+    }
     var holders: [Int: Set<RegistrationID>] = [:]
     while try row.step() { holders[Int(row.integer(0)) - 1, default: []].insert(row.integer(1)) }
     var shared: [(hub: Hub.ID, number: RegistrationID)] = []

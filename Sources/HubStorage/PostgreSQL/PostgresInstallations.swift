@@ -33,6 +33,9 @@ struct InstallationContent: Sendable {
   let document: [UInt8]
   let expiresAt: Int64?
   let registrations: [RegistrationContent]
+  /// The keys of ``registrations``' handles, and those with the device's own.
+  let handleLocks: Set<Int64>
+  let locks: Set<Int64>
   /// Milliseconds since 1970.
   let at: Int64
   /// The label under which it queues.
@@ -55,16 +58,11 @@ struct InstallationContent: Sendable {
     document = InstallationDocument.encode(installation)
     expiresAt = prepared.expiresAt
     self.registrations = prepared.registrations.map(RegistrationContent.init)
+    handleLocks = Set(
+      self.registrations.map { PostgresDevices.DeviceLock.handle(hash: $0.handleHash) })
+    locks = handleLocks.union([PostgresDevices.DeviceLock.device(hub: hub, hash: idHash)])
     self.at = prepared.at
     label = prepared.registrations.label
-  }
-
-  var locks: Set<Int64> {
-    handleLocks.union([PostgresDevices.DeviceLock.device(hub: hub, hash: idHash)])
-  }
-
-  var handleLocks: Set<Int64> {
-    Set(registrations.map { PostgresDevices.DeviceLock.handle(hash: $0.handleHash) })
   }
 }
 
@@ -124,14 +122,7 @@ struct PostgresInstallations: PostgresSubject {
   private func performTogether(_ works: [InstallationWork]) {
     do {
       try session.retrying(unclear: .again) {
-        let contents = works.map(\.content)
-        let hubs = Set(contents.map(\.hub)).sorted()
-        let refused = try session.transaction(
-          preparing: {
-            for hub in hubs { try lockHub(hub) }
-            try PostgresDevices(session).lock(contents.flatMap(\.locks))
-          },
-          { try put(contents, to: Set(try hubs.filter { try hasHub($0) })) })
+        let refused = try put(works.map(\.content))
         return {
           for (index, work) in works.enumerated() {
             if let refusal = refused[index] { work.fail(refusal) } else { work.resume() }
@@ -147,36 +138,57 @@ struct PostgresInstallations: PostgresSubject {
     }
   }
 
-  /// Creates or replaces installations; of unchanged ones it only records that they were seen.
+  /// Creates or replaces installations in a transaction; of unchanged ones it only records that
+  /// they were seen.
   ///
-  /// - Parameter present: The existing hubs.
   /// - Returns: The errors of those that are refused, by their indexes.
-  private func put(
-    _ all: [InstallationContent], to present: Set<Hub.ID>
-  ) throws -> [Int: StoreError] {
-    var refused: [Int: StoreError] = [:]
-    // A device may occur more than once, so each round takes it once.
-    var rest = Array(all.indices)
-    while !rest.isEmpty {
-      var round: [InstallationContent] = []
-      var later: [Int] = []
-      var seen: Set<InstallationKey> = []
-      for index in rest {
-        let content = all[index]
-        guard present.contains(content.hub) else {
-          refused[index] = .noHub
-          continue
+  private func put(_ all: [InstallationContent]) throws -> [Int: StoreError] {
+    let rounds = Self.rounds(of: all)
+    let hubs = Set(all.map(\.hub)).sorted()
+    let present = try connection.statement(
+      "SELECT id FROM hub WHERE id = ANY(?1::int8[])", PostgresArray.int8(hubs))
+    let found = try connection.statement(
+      """
+      SELECT w.n, i.id, i.fingerprint
+      FROM unnest(?1::int8[], ?2::int2[], ?3::text[]) WITH ORDINALITY AS w (hub, slot, public_id, n)
+      JOIN installation i ON i.hub = w.hub AND i.slot = w.slot AND i.public_id = w.public_id
+      """)
+    // The reads of the first round are sent with the locks: each statement sees what was committed
+    // before it began.
+    return try session.transaction(
+      preparing: {
+        for hub in hubs { try lockHub(hub) }
+        try PostgresDevices(session).lock(all.flatMap(\.locks))
+        try present.run()
+        try bind(rounds[0].map { all[$0] }, to: found)
+        try found.run()
+      },
+      {
+        var known: Set<Hub.ID> = []
+        while try present.step() { known.insert(present.integer(0)) }
+        var refused: [Int: StoreError] = [:]
+        for (number, round) in rounds.enumerated() {
+          if number > 0 {
+            found.reset()
+            try bind(round.map { all[$0] }, to: found)
+          }
+          var rows = [PostgresInstallationRow?](repeating: nil, count: round.count)
+          while try found.step() {
+            rows[Int(found.integer(0)) - 1] = PostgresInstallationRow(
+              number: found.integer(1), fingerprint: found.integer(2))
+          }
+          var contents: [(InstallationContent, PostgresInstallationRow?)] = []
+          for (index, row) in zip(round, rows) {
+            if known.contains(all[index].hub) {
+              contents.append((all[index], row))
+            } else {
+              refused[index] = .noHub
+            }
+          }
+          try putRound(contents)
         }
-        if seen.insert(InstallationKey(hub: content.hub, id: content.id)).inserted {
-          round.append(content)
-        } else {
-          later.append(index)
-        }
-      }
-      try putRound(round)
-      rest = later
-    }
-    return refused
+        return refused
+      })
   }
 
   private struct InstallationKey: Hashable {
@@ -184,12 +196,26 @@ struct PostgresInstallations: PostgresSubject {
     let id: String
   }
 
-  private func putRound(_ round: [InstallationContent]) throws {
-    guard !round.isEmpty else { return }
-    let rows = try installationRows(of: round)
+  /// A device may occur more than once, so each round takes it once.
+  /// - Returns: The indexes of each round, in order.
+  private static func rounds(of all: [InstallationContent]) -> [[Int]] {
+    var rounds: [[Int]] = [[]]
+    var seen: [InstallationKey: Int] = [:]
+    for (index, content) in all.enumerated() {
+      let round = seen[InstallationKey(hub: content.hub, id: content.id), default: 0]
+      seen[InstallationKey(hub: content.hub, id: content.id)] = round + 1
+      if round == rounds.count { rounds.append([]) }
+      rounds[round].append(index)
+    }
+    return rounds
+  }
+
+  private func putRound(
+    _ round: [(content: InstallationContent, row: PostgresInstallationRow?)]
+  ) throws {
     var same: [(InstallationContent, Int64)] = []
     var other: [(InstallationContent, PostgresInstallationRow?)] = []
-    for (content, row) in zip(round, rows) {
+    for (content, row) in round {
       if let row, row.fingerprint == content.fingerprint {
         same.append((content, row.number))
       } else {
@@ -201,23 +227,10 @@ struct PostgresInstallations: PostgresSubject {
     try write(other, forgettingRemoved: true)
   }
 
-  /// The rows of installations, in the order of the argument.
-  private func installationRows(
-    of round: [InstallationContent]
-  ) throws -> [PostgresInstallationRow?] {
-    let row = try connection.statement(
-      """
-      SELECT w.n, i.id, i.fingerprint
-      FROM unnest(?1::int8[], ?2::int2[], ?3::text[]) WITH ORDINALITY AS w (hub, slot, public_id, n)
-      JOIN installation i ON i.hub = w.hub AND i.slot = w.slot AND i.public_id = w.public_id
-      """, PostgresArray.int8(round.map(\.hub)), PostgresArray.int2(round.map(\.slot)),
-      PostgresArray.text(round.map(\.id)))
-    var rows = [PostgresInstallationRow?](repeating: nil, count: round.count)
-    while try row.step() {
-      rows[Int(row.integer(0)) - 1] = PostgresInstallationRow(
-        number: row.integer(1), fingerprint: row.integer(2))
-    }
-    return rows
+  private func bind(_ round: [InstallationContent], to row: borrowing Statement) throws {
+    try row.bind(PostgresArray.int8(round.map(\.hub)), at: 1)
+    try row.bind(PostgresArray.int2(round.map(\.slot)), at: 2)
+    try row.bind(PostgresArray.text(round.map(\.id)), at: 3)
   }
 
   private func confirm(_ seen: [(content: InstallationContent, number: Int64)]) throws {
