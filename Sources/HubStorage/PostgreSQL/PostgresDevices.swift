@@ -227,7 +227,7 @@ struct PostgresDevices: PostgresSubject {
       UPDATE registration r SET name = w.name, tile = w.tile, tag_text = w.tag_text,
         platform = w.platform, template = w.template, handle = w.handle,
         handle_hash = w.handle_hash, variables = w.variables, tags = w.tags::text[],
-        expires_at = w.expires_at, confirmed_at = w.at, etag = r.etag + 1,
+        expires_at = w.expires_at, confirmed_at = w.confirmed_at, etag = r.etag + 1,
         confirmed = pg_current_xact_id(), written = pg_current_xact_id()
       FROM unnest(?1::int8[], ?2::int2[], ?3::int8[], \(Self.contentArrays(from: 4)))
         AS w (hub, slot, id, \(Self.contentColumns))
@@ -243,15 +243,8 @@ struct PostgresDevices: PostgresSubject {
   private func insert(_ new: [RegistrationChanges.New]) throws {
     guard !new.isEmpty else { return }
     let row = try connection.statement(
-      """
-      INSERT INTO registration (hub, slot, id, installation, public_id, etag, name, tile, tag_text,
-        platform, template, handle, handle_hash, variables, tags, expires_at, confirmed_at)
-      SELECT hub, slot, id, installation, public_id, 1, name, tile, tag_text, platform, template,
-        handle, handle_hash, variables, tags::text[], expires_at, at
-      FROM unnest(?1::int8[], ?2::int2[], ?3::int8[], ?4::int8[], ?5::text[],
-        \(Self.contentArrays(from: 6)))
-        AS w (hub, slot, id, installation, public_id, \(Self.contentColumns))
-      """, PostgresArray.int8(new.map(\.context.hub)), PostgresArray.int2(new.map(\.slot)),
+      Self.insertion, PostgresArray.int8(new.map(\.context.hub)),
+      PostgresArray.int2(new.map(\.slot)),
       PostgresArray.int8(new.map(\.number)), PostgresArray.int8(new.map(\.context.installation)),
       PostgresArray.text(new.map(\.publicID)))
     try bind(new.map { ($0.context, $0.content) }, to: row, from: 6)
@@ -260,14 +253,30 @@ struct PostgresDevices: PostgresSubject {
       new.map { HandleRow($0.context, $0.content, number: $0.number) })
   }
 
-  private static let contentColumns = """
-    name, tile, tag_text, platform, template, handle, handle_hash, variables, tags, expires_at, at
+  /// The arrays are expanded in the select list, row by row: of a table function the server first
+  /// stores each array.
+  private static let insertion = """
+    INSERT INTO registration (hub, slot, id, installation, public_id, etag, \(contentColumns))
+    SELECT unnest(?1::int8[]), unnest(?2::int2[]), unnest(?3::int8[]), unnest(?4::int8[]),
+      unnest(?5::text[]), 1,
+      \(contentArrays(from: 6) { $0 == "tags" ? "unnest(\($1))::text[]" : "unnest(\($1))" })
     """
 
-  private static func contentArrays(from first: Int) -> String {
-    [
-      "text", "text", "text", "int2", "bytea", "text", "int8", "bytea", "text", "int8", "int8",
-    ].enumerated().map { "?\(first + $0.offset)::\($0.element)[]" }.joined(separator: ", ")
+  private static let contentColumns = content.map(\.column).joined(separator: ", ")
+
+  /// The columns that a write replaces, with the types of their values here.
+  private static let content: [(column: String, type: String)] = [
+    ("name", "text"), ("tile", "text"), ("tag_text", "text"), ("platform", "int2"),
+    ("template", "bytea"), ("handle", "text"), ("handle_hash", "int8"), ("variables", "bytea"),
+    ("tags", "text"), ("expires_at", "int8"), ("confirmed_at", "int8"),
+  ]
+
+  private static func contentArrays(
+    from first: Int, as form: (_ column: String, _ array: String) -> String = { $1 }
+  ) -> String {
+    content.enumerated().map { index, content in
+      form(content.column, "?\(first + index)::\(content.type)[]")
+    }.joined(separator: ", ")
   }
 
   private func bind(
