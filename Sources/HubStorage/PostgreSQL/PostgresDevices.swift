@@ -33,8 +33,8 @@ struct PostgresRegistrationRow {
   }
 }
 
-/// A registration as its row will contain it.
-struct RegistrationContent: Sendable {
+/// A registration as its row will contain it; a class because a batch hands it on several times.
+final class RegistrationContent: Sendable {
   let key: RegistrationKey
   let platform: Int64
   /// See ``PushTemplate/stored``; `nil` for a native registration.
@@ -46,7 +46,7 @@ struct RegistrationContent: Sendable {
   let tags: String
   let expiresAt: Int64?
 
-  init(_ draft: RegistrationDraft, hub: Hub.ID) {
+  convenience init(_ draft: RegistrationDraft, hub: Hub.ID) {
     self.init(PreparedRegistration(draft, hub: hub))
   }
 

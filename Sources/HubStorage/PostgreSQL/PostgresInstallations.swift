@@ -20,8 +20,9 @@ final class InstallationWork: QueuedJob, @unchecked Sendable {  // adds constant
   }
 }
 
-/// An installation with everything that can be computed before a writing thread takes it.
-struct InstallationContent: Sendable {
+/// An installation with everything that can be computed before a writing thread takes it; a class
+/// because a batch hands it on several times.
+final class InstallationContent: Sendable {
   let hub: Hub.ID
   let id: String
   let idHash: Int64
