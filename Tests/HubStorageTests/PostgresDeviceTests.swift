@@ -376,6 +376,35 @@ struct PostgresDeviceTests {
     }
   }
 
+  @Test("a batch with such a text is written in a few transactions, not one for each device")
+  func unfitTextInBatch() async throws {
+    try await withStores { stores in
+      let engine = stores[0].engine
+      let devices = (0..<64).map { SampleDevice("i-\($0)", handle: $0 == 7 ? "H\u{0}7" : "H\($0)") }
+      let failed = Mutex<[String]>([])
+      try await engine.perform(.single, on: engine.writers, ifUnclear: .again) { session in
+        PostgresInstallations(session).perform(
+          devices.map { device in
+            InstallationWork(
+              content: InstallationContent(
+                device.installation, registrations: device.registrations, hub: 1, at: Self.now,
+                shared: engine.shared),
+              resume: {},
+              fail: { _ in failed.withLock { $0.append(device.installation.installationID) } })
+          })
+      }
+      #expect(failed.withLock { $0 } == ["i-7"])
+      let (rows, transactions) = try await stores[0].read { session in
+        try session.connection.rows(
+          "SELECT COUNT(*), COUNT(DISTINCT written) FROM registration"
+        ) { ($0.integer(0), $0.integer(1)) }[0]
+      }
+      #expect(rows == 63)
+      // Of 32, 16, 8, 4, 2 and 1.
+      #expect(transactions == 6)
+    }
+  }
+
   @Test("installations with a hundred tiles are written in transactions of few locks")
   func boundedLocks() async throws {
     try await withStores { stores in

@@ -119,7 +119,8 @@ struct PostgresInstallations: PostgresSubject {
     if !batch.isEmpty { performTogether(batch) }
   }
 
-  /// Writes a batch. If it fails, each is written on its own, so that one cannot fail the others.
+  /// Writes a batch. If it fails, its halves are written on their own, so that one installation
+  /// cannot fail the others, nor cost each of them a transaction.
   private func performTogether(_ works: [InstallationWork]) {
     do {
       try session.retrying(unclear: .again) {
@@ -135,7 +136,11 @@ struct PostgresInstallations: PostgresSubject {
         for work in works { work.fail(PostgresRefusal.answer(error)) }
         return
       }
-      for work in works { performTogether([work]) }
+      // A lock times out after seconds: all the parts with that one would wait for so long.
+      let size = (error as? SQLError)?.kind == .locked ? 1 : (works.count + 1) / 2
+      for start in stride(from: 0, to: works.count, by: size) {
+        performTogether(Array(works[start..<min(start + size, works.count)]))
+      }
     }
   }
 
