@@ -18,7 +18,7 @@ package final class JobQueue<Item: QueuedJob>: @unchecked Sendable {
   private var idle = 0
   /// The time until which the other threads leave the work to one of them, which has its turn; see
   /// ``JobTurns``.
-  private var turnEnd: Date?
+  private var turnEnd: ContinuousClock.Instant?
   /// Number of threads that wait for their turn.
   private var awaiting = 0
   /// See ``JobTurns/enough``.
@@ -103,7 +103,7 @@ package final class JobQueue<Item: QueuedJob>: @unchecked Sendable {
       }
       let taken = waiting.take(group)
       if let turns, turnEnd == nil, !taken.isEmpty {
-        turnEnd = Date(timeIntervalSinceNow: turns.patience / .seconds(1))
+        turnEnd = .now + turns.patience
         hasTurn = true
       }
       // All of it may have been dropped, or taken by another thread, meanwhile.
@@ -116,9 +116,9 @@ package final class JobQueue<Item: QueuedJob>: @unchecked Sendable {
     enough = turns.enough
     awaiting += 1
     defer { awaiting -= 1 }
-    while let turnEnd, turnEnd.timeIntervalSinceNow > 0, 0 < waiting.count,
+    while let turnEnd, case let left = turnEnd - .now, left > .zero, 0 < waiting.count,
       waiting.count < enough, !isClosed
-    { _ = condition.wait(until: turnEnd) }
+    { _ = condition.wait(until: Date(timeIntervalSinceNow: left / .seconds(1))) }
   }
 
   /// Removes all waiting work from the queue.
