@@ -258,6 +258,68 @@ struct InstallationTests {
     #expect(error?.message == message)
   }
 
+  @Test(
+    "faults of members are named in a fixed order, whatever that of the document, after those of its syntax",
+    arguments: [
+      (
+        #"{"templates":[],"tags":"a","expirationTime":"soon","pushChannel":"00","platform":"apns"}"#,
+        head + "'ExpirationTime' must be a date such as 2030-10-01T10:00:00Z."
+      ),
+      (
+        #"{"templates":[],"tags":"a","pushChannel":"00","platform":"apns"}"#,
+        head + "'Tags' must be an array of texts."
+      ),
+      (#"{"tags":"a","pushChannel":{},"platform":[]}"#, head + "'Platform' must be a text."),
+      (
+        #"{"templates":{"a":{"tags":1,"headers":1},"b":{"body":[]}},"pushChannel":"00","platform":"apns"}"#,
+        head + "'Headers' must be an object of texts."
+      ),
+      (
+        #"{"tags":"a","pushChannel":"00","platform":"apns"}]"#,
+        head
+          + "The JSON text is not well-formed: something follows the end of the JSON document at "
+          + "offset 49."
+      ),
+      (
+        #"{"tags":"a","other":[{"b":"\q"}]}"#,
+        head + "The JSON text is not well-formed: the escape is not known to JSON at offset 27."
+      ),
+    ])
+  func faultsInOrder(text: String, message: String) {
+    let error = #expect(throws: WireFormatError.self) { try Self.request(text) }
+    #expect(error?.message == message)
+  }
+
+  @Test("bytes that are not UTF-8 are refused in members that are ignored, too")
+  func invalidUTF8() {
+    for (member, offset) in [
+      ("\"other\":\"", 10), ("\"", 2), ("\"tags\":1,\"other\":{\"a\":[\"", 25),
+    ] {
+      let bytes = Array("{\(member)".utf8) + [0xFF] + Array("\"".utf8)
+      let error = #expect(throws: WireFormatError.self) {
+        try Installation.decodeRequest(bytes + Array(":1}".utf8), id: "i")
+      }
+      #expect(
+        error?.message == Self.head
+          + "The JSON text is not well-formed: a text is not UTF-8 at offset \(offset).")
+    }
+  }
+
+  @Test("the last member of a name counts, and what is wrong with one before it does not")
+  func repeatedMembers() throws {
+    let installation = try Self.request(
+      #"""
+      {"platform":[],"pushChannel":{},"tags":7,"templates":{"a":1},"PLATFORM":"apns",
+        "pl\u0061tform":"fcmv1","pushChannel":"x","Tags":["a"],"templates":{"b":{"body":1,"Body":"y"}},
+        "pushVariables":{"n":"1"},"pushVariables":null}
+      """#)
+    #expect(installation.platform == .fcmv1)
+    #expect(installation.pushChannel == .handle("x"))
+    #expect(installation.tags == ["a"])
+    #expect(installation.templates.mapValues(\.body) == ["b": "y"])
+    #expect(installation.pushVariables.isEmpty)
+  }
+
   @Test("every fault gets its line")
   func severalFaults() {
     let error = #expect(throws: WireFormatError.self) {

@@ -85,6 +85,27 @@ struct SQLiteConnectionTests {
     }
   }
 
+  @Test("gives back texts and bytes of any length, in many runs of one loan")
+  func boundTexts() throws {
+    try withConnection { connection in
+      let row = try connection.statement("SELECT ?1, ?2, ?3, ?4")
+      try row.bind("stays", at: 1)
+      // Together more than a statement keeps by itself.
+      for length in [0, 1, 100, 500, 600, 1_024, 1_025, 20_000, 3] {
+        let text = String(repeating: "é", count: length)
+        let bytes = [UInt8](repeating: UInt8(length % 251), count: length)
+        try row.bind(text, at: 2)
+        try row.bind(bytes, at: 3)
+        try row.bind("replaced", at: 4)
+        try row.bind("\(length)", at: 4)
+        try requireRow(row)
+        let found = (row.text(0), row.text(1), row.bytes(2), row.text(3))
+        #expect(found.0 == "stays" && found.1 == text && found.2 == bytes && found.3 == "\(length)")
+        row.reset()
+      }
+    }
+  }
+
   @Test("finds a statement by its text, wherever that lies")
   func statementsByText() throws {
     try withConnection { connection in
