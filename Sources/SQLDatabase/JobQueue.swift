@@ -16,11 +16,11 @@ package final class JobQueue<Item: QueuedJob>: @unchecked Sendable {
   private var takers = 0
   /// Number of those that wait for work.
   private var idle = 0
-  /// The time until which the other threads leave the work to one of them, which has its turn; see
-  /// ``JobTurns``.
+  /// The end of the present turn: until then the other threads leave the work to the one that has it;
+  /// see ``JobTurns``.
   private var turnEnd: ContinuousClock.Instant?
   /// Number of threads that wait for their turn.
-  private var awaiting = 0
+  private var turnWaiters = 0
   /// See ``JobTurns/enough``.
   private var enough = Int.max
 
@@ -48,7 +48,10 @@ package final class JobQueue<Item: QueuedJob>: @unchecked Sendable {
       condition.unlock()
       return .failure(.full)
     }
-    let isAwaited = idle > 0 || awaiting > 0 && waiting.count >= enough
+    // A thread that waits for its turn may have overslept the end of another's: the clock may step.
+    let isAwaited =
+      idle > 0
+      || turnWaiters > 0 && (waiting.count >= enough || turnEnd.map { $0 <= .now } ?? true)
     condition.unlock()
     // After the lock, which the thread that wakes up takes at once.
     if isAwaited { condition.signal() }
@@ -80,7 +83,7 @@ package final class JobQueue<Item: QueuedJob>: @unchecked Sendable {
   ) -> [QueuedJob] {
     condition.lock()
     defer { condition.unlock() }
-    // The others need not know: this thread takes what waits.
+    // No signal: this thread takes what waits itself.
     if hasTurn { (hasTurn, turnEnd) = (false, nil) }
     if let charge, charge.excess > 0 { waiting.charge(charge.excess, to: charge.label) }
     if !rest.isEmpty {
@@ -114,11 +117,14 @@ package final class JobQueue<Item: QueuedJob>: @unchecked Sendable {
   /// Waits until no other thread has its turn, or for one of the exceptions of ``JobTurns``.
   private func awaitTurn(_ turns: JobTurns) {
     enough = turns.enough
-    awaiting += 1
-    defer { awaiting -= 1 }
-    while let turnEnd, case let left = turnEnd - .now, left > .zero, 0 < waiting.count,
-      waiting.count < enough, !isClosed
-    { _ = condition.wait(until: Date(timeIntervalSinceNow: left / .seconds(1))) }
+    turnWaiters += 1
+    defer { turnWaiters -= 1 }
+    while let turnEnd, waiting.count > 0, waiting.count < enough, !isClosed {
+      let left = turnEnd - .now
+      guard left > .zero else { return }
+      // By the wall clock, which may step; `enqueue` looks, too.
+      _ = condition.wait(until: Date(timeIntervalSinceNow: left / .seconds(1)))
+    }
   }
 
   /// Removes all waiting work from the queue.

@@ -90,7 +90,7 @@ extension String {
   /// `lowercased()`, without copying a text without capitals, as nearly all tags and ids are.
   package var foldingCapitals: String {
     let isFolded = utf8.withBytes { bytes in
-      // Without an early end, so that several bytes are looked at together.
+      // Reads all bytes, so that the compiler can look at several together.
       bytes.reduce(0) { $0 | ($1 & 0x80) | ($1 &- 0x41 < 26 ? 1 : 0) } == 0
     }
     return isFolded ? self : lowercased()

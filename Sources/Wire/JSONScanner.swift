@@ -109,7 +109,7 @@ package struct JSONScanner {
     if case .key(let name) = try next() { name } else { nil }
   }
 
-  /// Skips the next value with its contents.
+  /// Skips the next value with its contents, without a look whether its texts are UTF-8, as ``skip(_:)``.
   package mutating func skipValue() throws(SyntaxFault) {
     let level = depth
     repeat { _ = try next() } while depth > level
@@ -158,9 +158,12 @@ package struct JSONScanner {
 
   /// Whether the text, with escapes resolved, is this one but for the case of ASCII letters.
   package func matchesIgnoringCase(_ text: Text, _ word: StaticString) -> Bool {
-    guard text.range.count == word.utf8CodeUnitCount || text.hasEscapes else { return false }
     let word = UnsafeBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount)
-    guard !text.hasEscapes else { return unescaped(text).isEqualIgnoringCase(word) }
+    if text.hasEscapes {
+      // An escape of one character has six bytes at most.
+      return text.range.count <= 6 * word.count && unescaped(text).isEqualIgnoringCase(word)
+    }
+    guard text.range.count == word.count else { return false }
     for index in 0..<word.count
     where bytes[text.range.lowerBound + index].foldedCapital != word[index].foldedCapital {
       return false
@@ -169,7 +172,7 @@ package struct JSONScanner {
   }
 
   /// - Throws: ``SyntaxFault`` when ``string(_:)`` would.
-  private func checkUTF8(_ text: Text) throws(SyntaxFault) {
+  package func checkUTF8(_ text: Text) throws(SyntaxFault) {
     if !text.isASCII { _ = try string(text) }
   }
 
@@ -376,7 +379,7 @@ package struct JSONScanner {
     position += 1
     var hasEscapes = false
     var union: UInt8 = 0
-    // In variables of their own, which need no memory: texts are most of a document.
+    // Local copies, which the compiler keeps in registers: texts are most of a document.
     let bytes = bytes
     var index = position
     while index < bytes.count {

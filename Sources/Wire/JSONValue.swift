@@ -114,7 +114,7 @@ extension JSONValue {
     return value
   }
 
-  /// The value that a token begins, of which the scanner then has read all.
+  /// Reads the rest of the value that a token begins.
   package init(_ token: JSONScanner.Token, of scanner: inout JSONScanner) throws(SyntaxFault) {
     var reader = JSONReader(scanner: scanner, uniqueNames: false)
     self = try reader.value(token)

@@ -3,8 +3,8 @@ package import HubCore
 import NotificationHubs
 import Wire
 
-/// The information about the server for operators, and its permitted readers. A class, because every
-/// request would copy its parts.
+/// The information about the server for operators, and its permitted readers. A class, so that a
+/// request copies one reference.
 package final class HubObserver: Sendable {
   /// The permitted readers of `/metrics`, besides those with a Manage token of the namespace.
   package enum Readers: Sendable {

@@ -16,8 +16,8 @@ package struct PostgresHubStore: HubStore {
     package var batchWriters = 2
     /// Maximum size of a transaction of installations: other work waits for it.
     package var batch = JobGroup(jobs: 128, rows: 4_096, bytes: 4 << 20)
-    /// When their transactions run side by side: one that waits for a lock holds up the others no
-    /// longer than this.
+    /// When their transactions run side by side. One that waits for a lock delays the others by its
+    /// `patience` at most.
     package var turns = JobTurns(enough: 64, patience: .milliseconds(20))
     /// Connections for all other writes, each in a transaction of its own.
     package var writers = 4

@@ -119,9 +119,11 @@ struct PostgresInstallations: PostgresSubject {
     if !batch.isEmpty { performTogether(batch) }
   }
 
-  /// Writes a batch. If it fails, its halves are written on their own, so that one installation
-  /// cannot fail the others, nor cost each of them a transaction.
-  private func performTogether(_ works: [InstallationWork]) {
+  /// Writes a batch. If a value or a conflict makes it fail, it is written in halves, so that one
+  /// installation cannot fail the others, nor cost each of them a transaction.
+  /// - Returns: The error with which all of it has failed; `nil` if it was written or divided.
+  @discardableResult
+  private func performTogether(_ works: [InstallationWork]) -> (any Error)? {
     do {
       try session.retrying(unclear: .again) {
         let refused = try put(works.map(\.content))
@@ -131,15 +133,42 @@ struct PostgresInstallations: PostgresSubject {
           }
         }
       }()
+      return nil
     } catch {
-      guard works.count > 1, !connection.isLost else {
+      let kind = (error as? SQLError)?.kind
+      guard works.count > 1, !connection.isLost, Self.mayConcernOne(kind) else {
         for work in works { work.fail(PostgresRefusal.answer(error)) }
-        return
+        return error
       }
-      // A lock times out after seconds: all the parts with that one would wait for so long.
-      let size = (error as? SQLError)?.kind == .locked ? 1 : (works.count + 1) / 2
-      for start in stride(from: 0, to: works.count, by: size) {
-        performTogether(Array(works[start..<min(start + size, works.count)]))
+      if kind == .locked {
+        performOneByOne(works)
+      } else {
+        let half = (works.count + 1) / 2
+        performTogether(Array(works[..<half]))
+        performTogether(Array(works[half...]))
+      }
+      return nil
+    }
+  }
+
+  /// Whether the others of a batch may succeed: not if the disk is full, for example.
+  private static func mayConcernOne(_ kind: SQLError.Kind?) -> Bool {
+    switch kind {
+    case nil, .unfitValue, .constraint, .conflict, .locked, .other: true
+    default: false
+    }
+  }
+
+  /// Writes a batch in which a lock's timeout has ended: each part with the locked one would wait for
+  /// the timeout again. A hub with two timeouts is locked itself; the rest of it fails at once, so
+  /// that the other hubs do not wait for it.
+  private func performOneByOne(_ works: [InstallationWork]) {
+    var timeouts: [Hub.ID: Int] = [:]
+    for work in works {
+      if timeouts[work.content.hub, default: 0] >= 2 {
+        work.fail(StoreError.locked)
+      } else if let error = performTogether([work]) as? SQLError, error.kind == .locked {
+        timeouts[work.content.hub, default: 0] += 1
       }
     }
   }

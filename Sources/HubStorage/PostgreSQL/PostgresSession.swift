@@ -214,8 +214,8 @@ final class PostgresSession {
 
   /// Runs `body` in a transaction, together with its counts.
   ///
-  /// - Parameter prepare: Runs statements whose results are not needed; they are sent with the
-  ///   first.
+  /// - Parameter prepare: Runs statements that are sent with the first; `body` can read the rows of
+  ///   those that it still holds.
   /// - Throws: ``Unclear`` when it is unknown whether it was committed.
   func transaction<Value>(
     preparing prepare: () throws -> Void = {}, _ body: () throws -> Value

@@ -95,7 +95,7 @@ extension Tag {
   /// Validates the tags of a registration or an installation, removing blanks around each tag and
   /// repetitions of the same tag.
   package static func validated(list: [Tag]) throws(WireFormatError) -> [Tag] {
-    if isFlawless(list) { return list }
+    if isValidAsWritten(list) { return list }
     var seen = Set<String>()
     var valid: [Tag] = []
     valid.reserveCapacity(min(list.count, maximumCount))
@@ -120,9 +120,9 @@ extension Tag {
     return valid
   }
 
-  /// Whether a short list has only ASCII tags that are valid as they stand, and none twice: the usual
-  /// case, in which no other list has to be made.
-  private static func isFlawless(_ list: [Tag]) -> Bool {
+  /// Whether a list of at most eight tags is valid as it stands: ASCII, without blanks, none twice. It
+  /// usually is, and no other list has to be made.
+  private static func isValidAsWritten(_ list: [Tag]) -> Bool {
     guard list.count <= 8 else { return false }
     for (index, tag) in list.enumerated() {
       let bytes = tag.rawValue.utf8

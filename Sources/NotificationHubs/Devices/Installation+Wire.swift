@@ -145,7 +145,7 @@ extension Installation {
     }
   }
 
-  /// Same as ``decode(_:id:)``, for a value in a larger document.
+  /// Same as ``decode(_:id:)``, for a value in a larger document, which is written again to be read.
   package static func decode(_ value: JSONValue) throws(WireFormatError) -> Installation {
     try decode(value.jsonBytes)
   }

@@ -367,7 +367,7 @@ extension InstallationPatch.Operation {
   private func object<Value>(
     _ kind: String = "an object",
     _ read: (inout InstallationReader, WireFormatError) throws(SyntaxFault) ->
-      InstallationReader.Found<Value?>
+      InstallationReader.Member<Value>
   ) throws(WireFormatError) -> Value {
     let fault = fault("the value must be \(kind)")
     let value = try InstallationReader.read(try structure()) { reader throws(SyntaxFault) in

@@ -9,14 +9,14 @@ import Wire
 /// Reads the JSON of installations, templates and tiles in one pass, as leniently as
 /// ``JSONValue/parse(_:)``.
 ///
-/// Members are found by name in any case of its letters; the last one of a name counts, one that is
-/// `null` is absent, and unknown ones are ignored. Faults of the syntax come before those of members,
-/// which come in a fixed order whatever that of the document: what is wrong with a member is kept until
-/// its turn.
+/// Names match in any case of their letters; the last member of a name counts, one that is `null` is
+/// absent, and unknown ones are ignored. Faults of the syntax are reported before those of members,
+/// and these in a fixed order: each is kept until the whole object is read.
 struct InstallationReader {
-  /// A member's value: `nil` if it is absent.
-  private typealias Member<Value> = Result<Value?, WireFormatError>
+  /// A value, or what is wrong with it.
   typealias Found<Value> = Result<Value, WireFormatError>
+  /// The value of a member; `nil` if it is absent.
+  typealias Member<Value> = Found<Value?>
 
   private var scanner: JSONScanner
 
@@ -58,15 +58,14 @@ struct InstallationReader {
       Member<String>.success(nil), Member<String>.success(nil), Member<String>.success(nil)
     )
     var channel: JSONValue?
-    var (expired, expiredToo) = (Member<Bool>.success(nil), Member<Bool>.success(nil))
+    var (expired, expiredAlias) = (Member<Bool>.success(nil), Member<Bool>.success(nil))
     var expirationTime = Member<Date>.success(nil)
     var tags = Member<[Tag]>.success(nil)
     var variables = Member<[String: String]>.success(nil)
     var templates = Member<[String: PushTemplate]>.success(nil)
     var tiles = Member<[String: SecondaryTile]>.success(nil)
     let token = try scanner.next()
-    guard case .objectStart = token else {
-      try scanner.skip(token)
+    guard try beginsObject(token) else {
       return .failure(.body("An installation must be a JSON object."))
     }
     while let name = try nextName() {
@@ -82,7 +81,7 @@ struct InstallationReader {
       } else if matches(name, "pushChannelExpired") {
         expired = try flag(of: "PushChannelExpired")
       } else if matches(name, "expiredPushChannel") {
-        expiredToo = try flag(of: "ExpiredPushChannel")
+        expiredAlias = try flag(of: "ExpiredPushChannel")
       } else if matches(name, "expirationTime") {
         expirationTime = try date(of: "ExpirationTime")
       } else if matches(name, "tags") {
@@ -113,7 +112,7 @@ struct InstallationReader {
         installationID: id, platform: platform, pushChannel: pushChannel)
       installation.writesSubscriptionAsText = isText
       if let user = try user.get(), !user.isEmpty { installation.userID = user }
-      installation.pushChannelExpired = try Self.isExpired(expired, expiredToo)
+      installation.pushChannelExpired = try Self.isExpired(expired, expiredAlias)
       installation.expirationTime = try expirationTime.get()
       installation.tags = try tags.get() ?? []
       installation.pushVariables = try variables.get() ?? [:]
@@ -127,29 +126,28 @@ struct InstallationReader {
 
   /// The documentation uses the second name, the service the first.
   private static func isExpired(
-    _ flag: Member<Bool>, _ documented: Member<Bool>
+    _ flag: Member<Bool>, _ alias: Member<Bool>
   ) throws(WireFormatError) -> Bool {
     if let flag = try flag.get() { return flag }
-    return try documented.get() ?? false
+    return try alias.get() ?? false
   }
 
   private mutating func template(
     _ token: JSONScanner.Token
   ) throws(SyntaxFault) -> Found<PushTemplate> {
-    var (body, otherBody, expiry) = (
+    var (body, bodyAlias, expiry) = (
       Member<String>.success(nil), Member<String>.success(nil), Member<String>.success(nil)
     )
     var headers = Member<[String: String]>.success(nil)
     var tags = Member<[Tag]>.success(nil)
-    guard case .objectStart = token else {
-      try scanner.skip(token)
+    guard try beginsObject(token) else {
       return .failure(.body("An item of 'Templates' must be an object with a 'Body'."))
     }
     while let name = try nextName() {
       if matches(name, "body") {
         body = try text(of: "Body")
       } else if matches(name, "bodyTemplate") {
-        otherBody = try text(of: "BodyTemplate")
+        bodyAlias = try text(of: "BodyTemplate")
       } else if matches(name, "headers") {
         headers = try texts(orElse: .wrong("Headers", "an object of texts"))
       } else if matches(name, "expiry") {
@@ -163,7 +161,7 @@ struct InstallationReader {
     do throws(WireFormatError) {
       // One sample in the documentation uses the second name.
       var text = try body.get()
-      if text == nil { text = try otherBody.get() }
+      if text == nil { text = try bodyAlias.get() }
       return .success(
         PushTemplate(
           body: text ?? "", headers: try headers.get() ?? [:], expiry: try expiry.get(),
@@ -177,11 +175,10 @@ struct InstallationReader {
     _ token: JSONScanner.Token
   ) throws(SyntaxFault) -> Found<SecondaryTile> {
     var channel = Member<String>.success(nil)
-    var (expired, expiredToo) = (Member<Bool>.success(nil), Member<Bool>.success(nil))
+    var (expired, expiredAlias) = (Member<Bool>.success(nil), Member<Bool>.success(nil))
     var tags = Member<[Tag]>.success(nil)
     var templates = Member<[String: PushTemplate]>.success(nil)
-    guard case .objectStart = token else {
-      try scanner.skip(token)
+    guard try beginsObject(token) else {
       return .failure(.body("An item of 'SecondaryTiles' must be an object with a 'PushChannel'."))
     }
     while let name = try nextName() {
@@ -190,7 +187,7 @@ struct InstallationReader {
       } else if matches(name, "pushChannelExpired") {
         expired = try flag(of: "PushChannelExpired")
       } else if matches(name, "expiredPushChannel") {
-        expiredToo = try flag(of: "ExpiredPushChannel")
+        expiredAlias = try flag(of: "ExpiredPushChannel")
       } else if matches(name, "tags") {
         tags = try self.tags()
       } else if matches(name, "templates") {
@@ -203,7 +200,7 @@ struct InstallationReader {
       return .success(
         SecondaryTile(
           pushChannel: try channel.get() ?? "",
-          pushChannelExpired: try Self.isExpired(expired, expiredToo),
+          pushChannelExpired: try Self.isExpired(expired, expiredAlias),
           tags: try tags.get() ?? [], templates: try templates.get() ?? [:]))
     } catch {
       return .failure(error)
@@ -215,14 +212,14 @@ struct InstallationReader {
   /// Templates by name; those that are `null` count as absent.
   mutating func templates(
     orElse fault: @autoclosure () -> WireFormatError
-  ) throws(SyntaxFault) -> Found<[String: PushTemplate]?> {
+  ) throws(SyntaxFault) -> Member<[String: PushTemplate]> {
     try items(orElse: fault()) { reader, token throws(SyntaxFault) in try reader.template(token) }
   }
 
   /// Tiles by id; those that are `null` count as absent.
   mutating func tiles(
     orElse fault: @autoclosure () -> WireFormatError
-  ) throws(SyntaxFault) -> Found<[String: SecondaryTile]?> {
+  ) throws(SyntaxFault) -> Member<[String: SecondaryTile]> {
     try items(orElse: fault()) { reader, token throws(SyntaxFault) in try reader.tile(token) }
   }
 
@@ -234,8 +231,7 @@ struct InstallationReader {
     var first: WireFormatError?
     let token = try scanner.next()
     if case .null = token { return .success(nil) }
-    guard case .objectStart = token else {
-      try scanner.skip(token)
+    guard try beginsObject(token) else {
       return .failure(fault())
     }
     while let key = try scanner.nextMember() {
@@ -254,13 +250,12 @@ struct InstallationReader {
   /// An object's members that are texts, numbers or flags.
   mutating func texts(
     orElse fault: @autoclosure () -> WireFormatError
-  ) throws(SyntaxFault) -> Found<[String: String]?> {
+  ) throws(SyntaxFault) -> Member<[String: String]> {
     var texts: [String: String] = [:]
     var isFit = true
     let token = try scanner.next()
     if case .null = token { return .success(nil) }
-    guard case .objectStart = token else {
-      try scanner.skip(token)
+    guard try beginsObject(token) else {
       return .failure(fault())
     }
     while let key = try scanner.nextMember() {
@@ -279,12 +274,12 @@ struct InstallationReader {
     if case .null = token { return .success(nil) }
     guard case .arrayStart = token else {
       try scanner.skip(token)
-      return .failure(.wrong("Tags", "an array of texts"))
+      return .failure(Self.unfitTags)
     }
     while true {
       let token = try scanner.next()
       switch token {
-      case .arrayEnd: return isFit ? .success(tags) : .failure(.wrong("Tags", "an array of texts"))
+      case .arrayEnd: return isFit ? .success(tags) : .failure(Self.unfitTags)
       case .string(let text):
         if tags.isEmpty { tags.reserveCapacity(8) }
         tags.append(Tag(rawValue: try scanner.string(text)))
@@ -294,6 +289,8 @@ struct InstallationReader {
       }
     }
   }
+
+  private static let unfitTags = WireFormatError.wrong("Tags", "an array of texts")
 
   private mutating func text(of name: StaticString) throws(SyntaxFault) -> Member<String> {
     let token = try scanner.next()
@@ -328,8 +325,8 @@ struct InstallationReader {
 
   private static let dateForm = "a date such as 2030-10-01T10:00:00Z"
 
-  /// The value that a token begins as text: strings unchanged, numbers and flags as written; `nil` for
-  /// objects and arrays, which are skipped.
+  /// The value that a token begins as text: strings unchanged, numbers and flags as written; `nil`
+  /// for objects and arrays, which are skipped.
   private mutating func scalar(_ token: JSONScanner.Token) throws(SyntaxFault) -> String? {
     switch token {
     case .string(let text): return try scanner.string(text)
@@ -341,12 +338,19 @@ struct InstallationReader {
     }
   }
 
+  /// Whether the token begins an object; any other value is skipped.
+  private mutating func beginsObject(_ token: JSONScanner.Token) throws(SyntaxFault) -> Bool {
+    if case .objectStart = token { return true }
+    try scanner.skip(token)
+    return false
+  }
+
   // MARK: Names
 
   private mutating func nextName() throws(SyntaxFault) -> JSONScanner.Text? {
     guard let name = try scanner.nextMember() else { return nil }
-    // Known names are ASCII.
-    if !name.isASCII { _ = try scanner.string(name) }
+    // Of unknown members, too, whose names are not read otherwise.
+    try scanner.checkUTF8(name)
     return name
   }
 

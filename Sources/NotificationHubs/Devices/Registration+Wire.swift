@@ -304,7 +304,7 @@ extension Registration {
     let map = try? InstallationReader.read(Array(text.utf8)) { reader throws(SyntaxFault) in
       try reader.texts(orElse: fault)
     }
-    guard let map = map ?? nil else { throw fault }
+    guard let map else { throw fault }
     return map
   }
 

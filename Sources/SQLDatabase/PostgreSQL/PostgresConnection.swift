@@ -40,8 +40,8 @@ package final class PostgresConnection: SQLConnection {
   package private(set) var totalChanges = 0
   /// Whether statements are sent without waiting; see ``pipelined(_:)``.
   var isPipelining = false
-  /// The statements sent since, with the loan for which each was sent; `nil` for a command without
-  /// one.
+  /// The statements sent since, with the loan for which each was sent; `nil` for one that is no
+  /// ``PostgresStatement``.
   var sent: [(driver: PostgresStatement, loan: Int)?] = []
 
   /// - Parameters:

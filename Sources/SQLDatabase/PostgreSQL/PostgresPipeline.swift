@@ -60,7 +60,9 @@ extension PostgresConnection {
           do {
             try check(result)
             look(result)
-            if let statement, statement.driver.isLent, statement.driver.lastLoan == statement.loan {
+            if let statement, PQresultStatus(result) == PGRES_TUPLES_OK,
+              statement.driver.isLent, statement.driver.lastLoan == statement.loan
+            {
               statement.driver.take(result)
               owned = nil
             }

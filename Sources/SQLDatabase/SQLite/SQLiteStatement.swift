@@ -8,7 +8,7 @@ final class SQLiteStatement: StatementDriver {
   let sql: String
   /// Owned by this object.
   private let handle: OpaquePointer
-  /// Bound texts and bytes, as far as they fit: SQLite reads them there, where it would allocate a copy
+  /// Bound texts and bytes, as far as they fit: SQLite reads them there instead of allocating a copy
   /// of each. They stay until the statement is given back. Owned by this object.
   private var bound: UnsafeMutableRawBufferPointer?
   private var boundCount = 0
@@ -60,8 +60,10 @@ final class SQLiteStatement: StatementDriver {
     try check(code)
   }
 
+  /// Bytes.
   private static let boundLimit = 1_024
 
+  /// SQLite gets `nil` as the destructor of these: it neither copies nor frees them.
   /// - Returns: The address of a copy; `nil` if there is no more room.
   private func keep(_ bytes: UnsafeRawBufferPointer) -> UnsafeRawPointer? {
     guard bytes.count <= Self.boundLimit - boundCount else { return nil }
@@ -98,6 +100,7 @@ final class SQLiteStatement: StatementDriver {
     }
   }
 
+  // Parameters stay bound, so what they point to stays, too.
   func reset() { sqlite3_reset(handle) }
 
   func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
