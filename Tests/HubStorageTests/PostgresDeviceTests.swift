@@ -70,6 +70,44 @@ struct PostgresDeviceTests {
     }
   }
 
+  @Test("a batch waits twice for a hub whose lock is held, and writes those of other hubs")
+  func heldLockInBatch() async throws {
+    try await withStores { stores in
+      _ = try await stores[0].createHub(named: "hub2", HubContents(), at: Self.now)
+      let engine = stores[0].engine
+      let ends = Mutex<[String]>([])
+      try await engine.perform(.single, on: engine.writers, ifUnclear: .again) { session in
+        // Used by the thread of this session alone.
+        nonisolated(unsafe) let other = try PostgresConnection(
+          address: engine.shared.address, component: "somebody")
+        defer { other.close() }
+        try other.execute("SELECT pg_advisory_lock(1, 1)")
+        try session.connection.execute("SET lock_timeout = '50ms'")
+        PostgresInstallations(session).perform(
+          ([1, 1, 1, 1, 2, 1] as [Hub.ID]).enumerated().map { number, hub in
+            let device = SampleDevice("i-\(number)")
+            return InstallationWork(
+              content: InstallationContent(
+                device.installation, registrations: device.registrations, hub: hub, at: Self.now,
+                shared: engine.shared),
+              resume: { ends.withLock { $0.append("\(number) written") } },
+              fail: { error in
+                let count = ends.withLock {
+                  $0.append("\(number) \(error as? StoreError == .locked ? "locked" : "?")")
+                  return $0.count
+                }
+                // From here on one that waited again would be written.
+                if count == 2 { try? other.execute("SELECT pg_advisory_unlock(1, 1)") }
+              })
+          })
+      }
+      #expect(
+        ends.withLock { $0 } == [
+          "0 locked", "1 locked", "2 locked", "3 locked", "4 written", "5 locked",
+        ])
+    }
+  }
+
   @Test(
     "after a restore into another cluster dead handles leave as before, also when it is interrupted"
   )
