@@ -17,15 +17,19 @@ package final class JobQueue<Item: QueuedJob>: @unchecked Sendable {
   /// Number of those that wait for work.
   private var idle = 0
   /// The end of the present turn: until then the other threads leave the work to the one that has it;
-  /// see ``JobTurns``.
+  /// see ``BatchCoalescing``.
   private var turnEnd: ContinuousClock.Instant?
   /// Number of threads that wait for their turn.
   private var turnWaiters = 0
-  /// See ``JobTurns/enough``.
-  private var enough = Int.max
+  private let coalescing: BatchCoalescing?
 
-  /// - Parameter limits: Limits beyond which work is refused.
-  package init(limits: JobLimits = JobLimits()) { waiting = JobRotation(limits: limits) }
+  /// - Parameters:
+  ///   - limits: Limits beyond which work is refused.
+  ///   - coalescing: When several threads take work side by side; `nil` for always.
+  package init(limits: JobLimits = JobLimits(), coalescing: BatchCoalescing? = nil) {
+    waiting = JobRotation(limits: limits)
+    self.coalescing = coalescing
+  }
 
   /// - Returns: `false` when the queue is closed or full; the item is dropped.
   package func add(_ item: Item, _ label: JobLabel = JobLabel()) -> Bool {
@@ -51,7 +55,8 @@ package final class JobQueue<Item: QueuedJob>: @unchecked Sendable {
     // A thread that waits for its turn may have overslept the end of another's: the clock may step.
     let isAwaited =
       idle > 0
-      || turnWaiters > 0 && (waiting.count >= enough || turnEnd.map { $0 <= .now } ?? true)
+      || turnWaiters > 0
+        && (waiting.count >= coalescing?.enough ?? 0 || turnEnd.map { $0 <= .now } ?? true)
     condition.unlock()
     // After the lock, which the thread that wakes up takes at once.
     if isAwaited { condition.signal() }
@@ -79,7 +84,7 @@ package final class JobQueue<Item: QueuedJob>: @unchecked Sendable {
   private func take(
     _ group: JobGroup, after rest: inout ArraySlice<QueuedJob>,
     charge: (label: JobLabel, excess: Int)?, prepare: ((JobLabel.Share?) -> Void)?,
-    turns: JobTurns?, hasTurn: inout Bool
+    hasTurn: inout Bool
   ) -> [QueuedJob] {
     condition.lock()
     defer { condition.unlock() }
@@ -97,7 +102,7 @@ package final class JobQueue<Item: QueuedJob>: @unchecked Sendable {
         condition.wait()
         idle -= 1
       }
-      if let turns { awaitTurn(turns) }
+      if let coalescing { awaitTurn(coalescing) }
       if let prepare, waiting.count > 0 {
         let share = waiting.onlyShare
         condition.unlock()
@@ -105,8 +110,8 @@ package final class JobQueue<Item: QueuedJob>: @unchecked Sendable {
         condition.lock()
       }
       let taken = waiting.take(group)
-      if let turns, turnEnd == nil, !taken.isEmpty {
-        turnEnd = .now + turns.patience
+      if let coalescing, turnEnd == nil, !taken.isEmpty {
+        turnEnd = .now + coalescing.patience
         hasTurn = true
       }
       // All of it may have been dropped, or taken by another thread, meanwhile.
@@ -114,12 +119,12 @@ package final class JobQueue<Item: QueuedJob>: @unchecked Sendable {
     }
   }
 
-  /// Waits until no other thread has its turn, or for one of the exceptions of ``JobTurns``.
-  private func awaitTurn(_ turns: JobTurns) {
-    enough = turns.enough
+  /// Waits until no other thread has its turn, or for one of the exceptions of
+  /// ``BatchCoalescing``.
+  private func awaitTurn(_ coalescing: BatchCoalescing) {
     turnWaiters += 1
     defer { turnWaiters -= 1 }
-    while let turnEnd, waiting.count > 0, waiting.count < enough, !isClosed {
+    while let turnEnd, waiting.count > 0, waiting.count < coalescing.enough, !isClosed {
       let left = turnEnd - .now
       guard left > .zero else { return }
       // By the wall clock, which may step; `enqueue` looks, too.
@@ -178,7 +183,6 @@ package final class JobQueue<Item: QueuedJob>: @unchecked Sendable {
   ///     the share of all of it, `nil` for several. Not for a queue of several threads.
   ///   - isTimed: Whether work, one unit at a time, is charged by the time it takes where that
   ///     exceeds its label.
-  ///   - turns: When several threads take work side by side; `nil` for always.
   ///   - open: Creates the context, on the new thread; the context never leaves it.
   ///   - work: Does a batch of work, or its first units, and returns their number; the others are
   ///     queued again.
@@ -186,7 +190,7 @@ package final class JobQueue<Item: QueuedJob>: @unchecked Sendable {
   /// - Throws: What `open` throws; there is no thread then.
   package func startThread<Context>(
     named name: String, batch: JobGroup, prepare: (@Sendable (JobLabel.Share?) -> Void)? = nil,
-    isTimed: Bool = false, turns: JobTurns? = nil,
+    isTimed: Bool = false,
     open: @escaping @Sendable () throws -> Context,
     work: @escaping @Sendable ([Item], Context) -> Int,
     end: @escaping @Sendable (Context) -> Void
@@ -206,7 +210,7 @@ package final class JobQueue<Item: QueuedJob>: @unchecked Sendable {
         var hasTurn = false
         var charge: (label: JobLabel, excess: Int)?
         while case let jobs = self.take(
-          batch, after: &rest, charge: charge, prepare: prepare, turns: turns, hasTurn: &hasTurn),
+          batch, after: &rest, charge: charge, prepare: prepare, hasTurn: &hasTurn),
           let label = jobs.first?.label
         {
           let start = isTimed ? ContinuousClock.now : nil
@@ -263,7 +267,7 @@ extension JobQueue {
 /// Several threads that take whatever waits make many small batches. With turns, one thread at a
 /// time takes what waits, so that batches are larger; another one joins when much is waiting, or
 /// when the first one's batch takes long.
-package struct JobTurns: Sendable {
+package struct BatchCoalescing: Sendable {
   /// Number of waiting units that are worth a batch of another thread.
   package let enough: Int
   /// Maximum length of a turn: afterwards the other threads take work too.

@@ -109,7 +109,7 @@ package struct JSONScanner {
     if case .key(let name) = try next() { name } else { nil }
   }
 
-  /// Skips the next value with its contents, without a look whether its texts are UTF-8, as ``skip(_:)``.
+  /// Skips the next value with its contents; unlike ``skip(_:)`` it accepts texts that are not UTF-8.
   package mutating func skipValue() throws(SyntaxFault) {
     let level = depth
     repeat { _ = try next() } while depth > level

@@ -282,13 +282,13 @@ struct JobQueueTests {
   @Test(
     "goes to one of two threads at a time, until enough of it waits", .timeLimit(.minutes(1)))
   func turns() async throws {
-    let queue = Queue()
+    let queue = Queue(coalescing: BatchCoalescing(enough: 3, patience: .seconds(3_600)))
     let gate = Gate()
     let batches = Mutex<[Int]>([])
     for number in 1...2 {
       try await queue.startThread(
         named: "test \(number)", batch: JobGroup(jobs: 8),
-        turns: JobTurns(enough: 3, patience: .seconds(3_600)), open: { 7 },
+        open: { 7 },
         work: { jobs, context in
           batches.withLock { $0.append(jobs.count) }
           gate.wait()
@@ -318,12 +318,12 @@ struct JobQueueTests {
   @Test(
     "does not wait for a thread whose turn takes long", .timeLimit(.minutes(1)))
   func longTurn() async throws {
-    let queue = Queue()
+    let queue = Queue(coalescing: BatchCoalescing(enough: .max, patience: .milliseconds(1)))
     let gate = Gate()
     for number in 1...2 {
       try await queue.startThread(
         named: "test \(number)", batch: JobGroup(jobs: 8),
-        turns: JobTurns(enough: .max, patience: .milliseconds(1)), open: { 7 },
+        open: { 7 },
         work: { jobs, context in
           for job in jobs {
             do { try job.run(context) } catch { job.refuse(error) }

@@ -41,7 +41,8 @@ final class PostgresEngine: Sendable {
   ) async throws -> PostgresEngine {
     let writers = JobQueue<PostgresWork>(limits: options.limits)
     let readers = JobQueue<PostgresWork>(limits: .none)
-    let batches = JobQueue<InstallationWork>(limits: options.limits)
+    let batches = JobQueue<InstallationWork>(
+      limits: options.limits, coalescing: options.coalescing)
     let opened = Opened()
     do {
       try await writers.startThread(
@@ -67,7 +68,7 @@ final class PostgresEngine: Sendable {
       }
       for lane in 0..<max(1, options.batchWriters) {
         try await batches.startThread(
-          named: "hub store batches \(lane + 1)", batch: options.batch, turns: options.turns,
+          named: "hub store batches \(lane + 1)", batch: options.batch,
           open: { try PostgresSession(shared: shared, role: .batches, lane: writerCount + lane) },
           work: { works, session in
             PostgresInstallations(session).perform(works)

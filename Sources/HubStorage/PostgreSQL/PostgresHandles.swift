@@ -83,8 +83,8 @@ struct PostgresHandles: PostgresSubject {
     try statement.bind(PostgresArray.int8(rows.map(\.number)), at: 4)
   }
 
-  /// Marks the native registrations of handles that more than one has. It reads, so it cannot be
-  /// part of a pipeline.
+  /// Marks the native registrations of handles that more than one has. It reads the rows
+  /// of its query, so it must not be called within a pipeline.
   ///
   /// If two or more had the handle before, they are already marked: a device that is registered
   /// thousands of times costs no more than others.

@@ -18,7 +18,7 @@ package struct PostgresHubStore: HubStore {
     package var batch = JobGroup(jobs: 128, rows: 4_096, bytes: 4 << 20)
     /// When their transactions run side by side. One that waits for a lock delays the others by its
     /// `patience` at most.
-    package var turns = JobTurns(enough: 64, patience: .milliseconds(20))
+    package var coalescing = BatchCoalescing(enough: 64, patience: .milliseconds(20))
     /// Connections for all other writes, each in a transaction of its own.
     package var writers = 4
     package var readers = 4
