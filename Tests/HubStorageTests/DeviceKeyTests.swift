@@ -132,6 +132,37 @@ struct DeviceKeyTests {
     #expect(all == changes.sorted { $0.key.hash < $1.key.hash })
   }
 
+  @Test("go into the index in portions, not some with each transaction, until all are there")
+  func portions() async throws {
+    try await withDirectory { directory in
+      let path = directory.path("hub.sqlite")
+      // 66 are due with each of the devices below, and written once there are 100.
+      let store = try await SQLiteHubStore.open(
+        at: path, sealing: TestSealing(), options: Self.options(limit: 12_800))
+      let hub = try await makeHub(store)
+      try await store.write { session in
+        for number in 1...Int64(12_790) {
+          let hash = Int64(truncatingIfNeeded: UInt64(number) &* 0x9E37_79B9_7F4A_7C15)
+          try DeviceKeyWriter(session).addKey(DeviceKey(hash: hash), of: number)
+        }
+      }
+      let connection = try SQLiteConnection(path: path)
+      defer { connection.close() }
+      var counts: [Int64] = []
+      while counts.count < 1_000, counts.last ?? 0 < 12_800 {
+        try await store.put(SampleDevice("i-\(counts.count)"), hub: hub, at: .now)
+        counts.append(try connection.numbers("SELECT COUNT(*) FROM device_key")[0])
+      }
+      // The fifth device's keys are the last of those that fill the log.
+      #expect(counts.last == 12_800)
+      #expect(counts.count > 150)
+      let steps = zip(counts, counts.dropFirst()).map { $1 - $0 }
+      #expect(steps.count { $0 == 0 } >= steps.count / 2)
+      #expect(steps.allSatisfy { $0 <= 2 * 66 })
+      try await store.close()
+    }
+  }
+
   @Test("nothing is left of the keys of devices that are gone, and the log does not grow")
   func nothingLeft() async throws {
     try await withDirectory { directory in

@@ -49,13 +49,15 @@ struct DeviceKeyWriter: WritingSubject {
       keys.merge = DeviceKeys.Merge(row: try first("SELECT MAX(id) FROM key_log") ?? 0)
     }
     // A little faster than new keys arrive, so that the work is spread evenly.
-    try mergeKeys(new + new / 4 + 64)
+    keys.merge?.due += new + new / 4 + 64
+    try mergeDueKeys()
   }
 
-  private func mergeKeys(_ limit: Int) throws {
-    guard var merge = keys.merge else { return }
-    var left = limit
-    while left > 0 {
+  private func mergeDueKeys() throws {
+    // Not some with each transaction: where pages of an index have changed places, a commit of SQLite
+    // goes through its whole page cache (`sqlite3PcacheTruncate`), which takes half a millisecond.
+    guard var merge = keys.merge, merge.due >= session.keyLogLimit / 128 else { return }
+    while merge.due > 0 {
       guard merge.position < merge.keys.count else {
         guard merge.slice < RecentKeys.Generation.sliceCount else {
           try execute("DELETE FROM key_log WHERE id <= ?1", merge.row)
@@ -66,12 +68,12 @@ struct DeviceKeyWriter: WritingSubject {
         merge.position = 0
         merge.slice += 1
         // Checking an empty slice is work, too.
-        left -= 1
+        merge.due -= 1
         continue
       }
-      let end = min(merge.position + left, merge.keys.count)
+      let end = min(merge.position + merge.due, merge.keys.count)
       try mergeKeys(merge.keys[merge.position..<end])
-      left -= end - merge.position
+      merge.due -= end - merge.position
       merge.position = end
     }
     keys.merge = merge

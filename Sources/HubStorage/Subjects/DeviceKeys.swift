@@ -63,6 +63,8 @@ final class DeviceKeys {
     var position = 0
     /// Number of slices that have been begun; see ``RecentKeys/Generation``.
     var slice = 0
+    /// Number of keys to write with the next portion.
+    var due = 0
     /// The last row of the log that contains any of them.
     let row: Int64
   }
