@@ -1,5 +1,5 @@
 /// Hexadecimal text.
-package enum Hex {
+@usableFromInline package enum Hex {
   /// The value of a digit in either letter case; `nil` when it is none.
   @inlinable package static func value(_ digit: UInt8) -> UInt8? {
     switch digit {

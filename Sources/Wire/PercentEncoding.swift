@@ -1,6 +1,6 @@
 /// Percent-encoding of URL parts and forms (RFC 3986, section 2.1; WHATWG URL Standard, section
 /// 5.2).
-package enum PercentEncoding {
+@usableFromInline package enum PercentEncoding {
   /// The characters that are not encoded, besides letters and digits.
   package enum Style: Sendable {
     /// `-._~`, the unreserved characters of a URL.
@@ -57,21 +57,23 @@ package enum PercentEncoding {
 
   /// The bytes with every `%XX` decoded once; a `%` without two digits after it is kept.
   package static func decodeLeniently(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
-    var out: [UInt8] = []
-    out.reserveCapacity(bytes.count)
-    var index = bytes.startIndex
-    while index < bytes.endIndex {
-      if bytes[index] == UInt8(ascii: "%"), index + 2 < bytes.endIndex,
-        let high = Hex.value(bytes[index + 1]), let low = Hex.value(bytes[index + 2])
-      {
-        out.append(high << 4 | low)
-        index += 3
-      } else {
-        out.append(bytes[index])
-        index += 1
+    bytes.withUnsafeBufferPointer { bytes in
+      Array(unsafeUninitializedCapacity: bytes.count) { out, count in
+        var index = 0
+        while index < bytes.count {
+          if bytes[index] == UInt8(ascii: "%"), index + 2 < bytes.count,
+            let high = Hex.value(bytes[index + 1]), let low = Hex.value(bytes[index + 2])
+          {
+            out[count] = high << 4 | low
+            index += 3
+          } else {
+            out[count] = bytes[index]
+            index += 1
+          }
+          count += 1
+        }
       }
     }
-    return out
   }
 
   @usableFromInline package static func decode(

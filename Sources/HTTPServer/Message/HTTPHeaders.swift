@@ -114,14 +114,8 @@ package struct HTTPHeaders: Sendable {
   }
 
   private func matches(_ field: Field, _ name: String) -> Bool {
-    let name = name.utf8
-    guard field.value - 1 - field.name == name.count else { return false }
-    var index = field.name
-    for byte in name {
-      if storage[index].foldedCapital != byte.foldedCapital { return false }
-      index += 1
-    }
-    return true
+    guard field.value - 1 - field.name == name.utf8.count else { return false }
+    return storage[field.name..<field.value - 1].isEqualIgnoringCase(name.utf8)
   }
 
   private func value(_ field: Field) -> String {

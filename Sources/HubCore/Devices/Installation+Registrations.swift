@@ -16,6 +16,8 @@ extension Installation {
     if !pushChannelExpired {
       appendDrafts(channel: pushChannel, tags: common, templates: templates, tile: nil, to: &drafts)
     }
+    // The closure below captures the whole installation.
+    if secondaryTiles.isEmpty { return drafts }
     secondaryTiles.forEachInKeyOrder { id, tile in
       if tile.pushChannelExpired { return }
       var common = common
@@ -31,13 +33,10 @@ extension Installation {
     channel: PushChannel, tags: TagList, templates: [String: PushTemplate], tile: String?,
     to drafts: inout [RegistrationDraft]
   ) {
-    func append(_ kind: RegistrationDraft.Kind, _ tags: TagList) {
-      drafts.append(
-        RegistrationDraft(
-          kind: kind, platform: platform, channel: channel, tags: tags.tags,
-          pushVariables: pushVariables, expiresAt: expirationTime, secondaryTileName: tile))
-    }
-    append(.native, tags)
+    let native = RegistrationDraft(
+      kind: .native, platform: platform, channel: channel, tags: tags.tags,
+      pushVariables: pushVariables, expiresAt: expirationTime, secondaryTileName: tile)
+    drafts.append(native)
     templates.forEachInKeyOrder { name, template in
       var tags = tags
       tags.add(template.tags)
@@ -45,7 +44,10 @@ extension Installation {
       // The tags are in the registration; without them equal templates are stored once.
       var shared = template
       shared.tags = []
-      append(.template(shared, name: name), tags)
+      var draft = native
+      draft.kind = .template(shared, name: name)
+      draft.tags = tags.tags
+      drafts.append(draft)
     }
   }
 }

@@ -36,6 +36,8 @@ extension Installation {
   /// - Parameter tagLimit: Maximum number of different tags.
   func hubFaults(tagLimit: Int) -> [String] {
     var faults: [String] = []
+    // So that the closures below capture this alone.
+    let platform = platform
     if let count = tagCount(above: tagLimit) {
       faults.append(
         "The installation has \(count) different tags, those of its templates and tiles included; "

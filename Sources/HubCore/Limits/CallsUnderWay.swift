@@ -33,7 +33,7 @@ package final class CallsUnderWay: Sendable {
   /// Number of refused requests, by hub.
   package var refused: [Hub.ID: Int] { state.withLock { $0.refused } }
 
-  /// Runs `work` as a request of this caller.
+  /// Runs `work` as a request of this caller, in whose turn the store works for it.
   ///
   /// - Throws: 429 when the caller has too many; nothing is done in this case.
   package func counting<Value>(
@@ -42,12 +42,14 @@ package final class CallsUnderWay: Sendable {
     let key = Key(hub: admission.hub.id, caller: admission.caller.name)
     try begin(key)
     defer { end(key) }
-    return try await work()
+    return try await Admission.$current.withValue(admission, operation: work)
   }
 
   private func begin(_ key: Key) throws(HubFailure) {
     let hasRoom = state.withLock { state in
-      let own = state.callers[key] ?? 0
+      // Found once: its name is long to hash.
+      let caller = state.callers.index(forKey: key)
+      let own = caller.map { state.callers.values[$0] } ?? 0
       let hub = state.hubs[key.hub] ?? 0
       guard
         own < bounds.reserved
@@ -58,7 +60,7 @@ package final class CallsUnderWay: Sendable {
       }
       state.all += 1
       state.hubs[key.hub] = hub + 1
-      state.callers[key] = own + 1
+      if let caller { state.callers.values[caller] += 1 } else { state.callers[key] = 1 }
       return true
     }
     guard hasRoom else {
@@ -74,7 +76,13 @@ package final class CallsUnderWay: Sendable {
       state.all -= 1
       // A caller with none is forgotten.
       if let hub = state.hubs[key.hub] { state.hubs[key.hub] = hub > 1 ? hub - 1 : nil }
-      if let own = state.callers[key] { state.callers[key] = own > 1 ? own - 1 : nil }
+      if let caller = state.callers.index(forKey: key) {
+        if state.callers.values[caller] > 1 {
+          state.callers.values[caller] -= 1
+        } else {
+          state.callers.remove(at: caller)
+        }
+      }
     }
   }
 }

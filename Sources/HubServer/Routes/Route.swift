@@ -56,9 +56,7 @@ struct Route: Sendable {
         note.hub = call.hub.name
         if !access.isContainer { try APIVersion.check(request.target) }
         return try await api.service.callsUnderWay.counting(call.admission) {
-          try await Admission.$current.withValue(call.admission) {
-            try await action(Handlers(api: api))(call)
-          }
+          try await action(Handlers(api: api))(call)
         }
       }
       table.add(method, operation.pattern, route)

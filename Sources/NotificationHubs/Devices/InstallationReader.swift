@@ -358,7 +358,9 @@ struct InstallationReader {
 
   /// - Parameter word: In ASCII.
   private func matches(_ name: JSONScanner.Text, _ word: StaticString) -> Bool {
-    scanner.matchesIgnoringCase(name, word)
+    // Most names differ in their length already.
+    guard name.hasEscapes || name.range.count == word.utf8CodeUnitCount else { return false }
+    return scanner.matchesIgnoringCase(name, word)
   }
 }
 
