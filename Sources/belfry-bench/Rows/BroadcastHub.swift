@@ -141,7 +141,8 @@ enum BroadcastHub {
     try await node.close()
   }
 
-  private static func isServer(_ place: String) -> Bool { place.contains("://") }
+  /// The paths of files are absolute.
+  private static func isServer(_ place: String) -> Bool { !place.hasPrefix("/") }
 
   private struct Node {
     let store: any HubStore

@@ -7,13 +7,13 @@ enum Broadcast {
   }
 
   /// The hub's cost of one device of a broadcast.
-  static let cost = FigureRow("send.cpu_us_per_device", "µs CPU", .atMost(8)) { isQuick in
+  static let cost = FigureRow("send.cpu_us_per_device", "µs CPU", .atMost(2.5)) { isQuick in
     let figures = try await broadcast.figures(isQuick: isQuick)
     return BenchmarkMeasurement(value: figures.cpuMicroseconds, notes: figures.notes)
   }
 
-  /// The rate of a broadcast.
-  static let rate = FigureRow("send.per_s", "1/s", .atLeast(100_000)) { isQuick in
+  /// The rate of a broadcast. Our own sink bounds it; see ``BroadcastHub/sink``.
+  static let rate = FigureRow("send.per_s", "1/s", .atLeast(300_000)) { isQuick in
     let figures = try await broadcast.figures(isQuick: isQuick)
     return BenchmarkMeasurement(
       value: (Double(figures.devices) / figures.seconds).rounded(), notes: figures.notes)

@@ -81,7 +81,7 @@ struct PutInstallationRow: BenchmarkRow {
     }
   }
   let unit = "1/s"
-  var goal: BenchmarkGoal { .atLeast(place == .postgres ? 10_000 : 15_000) }
+  var goal: BenchmarkGoal { .atLeast(place == .postgres ? 12_000 : 15_000) }
 
   init(_ place: Place = .file) { self.place = place }
 

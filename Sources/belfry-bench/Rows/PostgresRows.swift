@@ -152,8 +152,8 @@ struct PostgresBroadcastRow: BenchmarkRow {
   let nodes: Int
   var name: String { "postgres.send_\(nodes)_nodes.cpu_us_per_device" }
   let unit = "µs CPU"
-  /// 8 for the hub, 4 for the database.
-  let goal = BenchmarkGoal.atMost(12)
+  /// For hub and database together.
+  let goal = BenchmarkGoal.atMost(10)
 
   func run(isQuick: Bool) async throws -> BenchmarkMeasurement {
     let fixture = try await PostgresFixture.shared.store(isQuick: isQuick)

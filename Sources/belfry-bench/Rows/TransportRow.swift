@@ -7,7 +7,7 @@ import HTTP2
 struct TransportRow: BenchmarkRow {
   let name = "transport.cpu_us_per_push"
   let unit = "µs CPU"
-  let goal = BenchmarkGoal.atMost(3.5)
+  let goal = BenchmarkGoal.atMost(0.7)
 
   private static let pageSize = 1000
   /// The number of batches in flight, enough that the connection never waits for its caller.
