@@ -55,6 +55,11 @@ extension Collection<UInt8> {
   }
 }
 
+extension Collection<UInt8> {
+  /// Whether all bytes are hexadecimal digits, in either letter case.
+  @inlinable package var isHex: Bool { allSatisfy { Hex.value($0) != nil } }
+}
+
 extension BidirectionalCollection<UInt8> {
   /// The bytes without leading and trailing blanks, tabs and line ends.
   @inlinable package var trimmingBlanks: SubSequence {

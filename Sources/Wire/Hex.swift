@@ -1,4 +1,5 @@
 /// Hexadecimal text.
+// Without @usableFromInline on the type, other modules do not inline its @inlinable members.
 @usableFromInline package enum Hex {
   /// The value of a digit in either letter case; `nil` when it is none.
   @inlinable package static func value(_ digit: UInt8) -> UInt8? {

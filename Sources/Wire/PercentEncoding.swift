@@ -1,5 +1,6 @@
 /// Percent-encoding of URL parts and forms (RFC 3986, section 2.1; WHATWG URL Standard, section
 /// 5.2).
+// As for ``Hex``.
 @usableFromInline package enum PercentEncoding {
   /// The characters that are not encoded, besides letters and digits.
   package enum Style: Sendable {

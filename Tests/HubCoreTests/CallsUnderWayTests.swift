@@ -39,6 +39,14 @@ struct CallsUnderWayTests {
     return taken
   }
 
+  @Test("have their admission as the current one, by which the store gives turns")
+  func current() async throws {
+    try await CallsUnderWay().counting(admission(1, "app")) {
+      #expect(Admission.current?.caller.name == "app")
+    }
+    #expect(Admission.current == nil)
+  }
+
   @Test("of one key, of one hub and of all are bounded, and a caller with few is never refused")
   func bounds() async throws {
     var bounds = CallsUnderWay.Bounds()

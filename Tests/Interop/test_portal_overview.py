@@ -206,7 +206,7 @@ def test_a_new_hub_shows_the_way_to_the_first_push(portal):
     portal.press("Create a hub")
     portal.await_value("location.pathname.endsWith('/hub/fresh')")
     portal.reads("Three steps to the first push")
-    portal.settle()  # The steps stand there once the credentials have been asked for.
+    portal.settle()  # The steps are rendered when the credentials have loaded.
     assert portal.run("document.querySelector('.steps [aria-current=step] .strong').innerText") == "Add a credential"
     assert portal.run("document.querySelector('.tiles')") is None
     for width in (320, PHONE[0], WIDE[0]):

@@ -114,6 +114,7 @@ package struct HTTPHeaders: Sendable {
   }
 
   private func matches(_ field: Field, _ name: String) -> Bool {
+    // Before a slice is made for each field.
     guard field.value - 1 - field.name == name.utf8.count else { return false }
     return storage[field.name..<field.value - 1].isEqualIgnoringCase(name.utf8)
   }

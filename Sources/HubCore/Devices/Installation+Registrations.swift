@@ -16,7 +16,7 @@ extension Installation {
     if !pushChannelExpired {
       appendDrafts(channel: pushChannel, tags: common, templates: templates, tile: nil, to: &drafts)
     }
-    // The closure below captures the whole installation.
+    // Early, because the closure below would copy the whole installation.
     if secondaryTiles.isEmpty { return drafts }
     secondaryTiles.forEachInKeyOrder { id, tile in
       if tile.pushChannelExpired { return }

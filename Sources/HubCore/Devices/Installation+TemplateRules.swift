@@ -36,8 +36,6 @@ extension Installation {
   /// - Parameter tagLimit: Maximum number of different tags.
   func hubFaults(tagLimit: Int) -> [String] {
     var faults: [String] = []
-    // So that the closures below capture this alone.
-    let platform = platform
     if let count = tagCount(above: tagLimit) {
       faults.append(
         "The installation has \(count) different tags, those of its templates and tiles included; "
@@ -50,6 +48,8 @@ extension Installation {
       if !uri.isAbsoluteURI { faults.append("'PushChannel' must be an absolute URI.") }
     default: break
     }
+    // A local copy, so that the closures do not copy the whole installation.
+    let platform = platform
     templates.forEachInKeyOrder { name, template in
       faults += template.hubFaults(on: platform, named: "template '\(name)'")
     }

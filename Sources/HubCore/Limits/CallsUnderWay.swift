@@ -33,7 +33,8 @@ package final class CallsUnderWay: Sendable {
   /// Number of refused requests, by hub.
   package var refused: [Hub.ID: Int] { state.withLock { $0.refused } }
 
-  /// Runs `work` as a request of this caller, in whose turn the store works for it.
+  /// Runs `work` as a request of this caller: counts it, and sets ``Admission/current``, which
+  /// determines its turn in the store.
   ///
   /// - Throws: 429 when the caller has too many; nothing is done in this case.
   package func counting<Value>(
@@ -47,20 +48,14 @@ package final class CallsUnderWay: Sendable {
 
   private func begin(_ key: Key) throws(HubFailure) {
     let hasRoom = state.withLock { state in
-      // Found once: its name is long to hash.
-      let caller = state.callers.index(forKey: key)
-      let own = caller.map { state.callers.values[$0] } ?? 0
-      let hub = state.hubs[key.hub] ?? 0
-      guard
-        own < bounds.reserved
-          || own < bounds.caller && hub < bounds.hub && state.all < bounds.all
-      else {
+      let (all, hub) = (state.all, state.hubs[key.hub] ?? 0)
+      // Changed in place, because hashing the caller's name twice takes a while.
+      guard bounds.admit(&state.callers[key], hub: hub, all: all) else {
         state.refused[key.hub, default: 0] += 1
         return false
       }
-      state.all += 1
+      state.all = all + 1
       state.hubs[key.hub] = hub + 1
-      if let caller { state.callers.values[caller] += 1 } else { state.callers[key] = 1 }
       return true
     }
     guard hasRoom else {
@@ -74,15 +69,27 @@ package final class CallsUnderWay: Sendable {
   private func end(_ key: Key) {
     state.withLock { state in
       state.all -= 1
-      // A caller with none is forgotten.
-      if let hub = state.hubs[key.hub] { state.hubs[key.hub] = hub > 1 ? hub - 1 : nil }
-      if let caller = state.callers.index(forKey: key) {
-        if state.callers.values[caller] > 1 {
-          state.callers.values[caller] -= 1
-        } else {
-          state.callers.remove(at: caller)
-        }
-      }
+      state.hubs[key.hub].countDown()
+      state.callers[key].countDown()
     }
+  }
+}
+
+extension CallsUnderWay.Bounds {
+  /// Counts one more request of a caller if there is room.
+  fileprivate func admit(_ own: inout Int?, hub: Int, all: Int) -> Bool {
+    let count = own ?? 0
+    guard count < reserved || count < caller && hub < self.hub && all < self.all else {
+      return false
+    }
+    own = count + 1
+    return true
+  }
+}
+
+extension Int? {
+  /// Subtracts one; a hub or caller without requests is forgotten.
+  fileprivate mutating func countDown() {
+    if let count = self { self = count > 1 ? count - 1 : nil }
   }
 }

@@ -63,7 +63,8 @@ final class DeviceKeys {
     var position = 0
     /// Number of slices that have been begun; see ``RecentKeys/Generation``.
     var slice = 0
-    /// Number of keys to write with the next portion.
+    /// Number of keys that may be written by now; they are once they make up a portion. Beginning a
+    /// slice counts as one.
     var due = 0
     /// The last row of the log that contains any of them.
     let row: Int64

@@ -358,7 +358,7 @@ struct InstallationReader {
 
   /// - Parameter word: In ASCII.
   private func matches(_ name: JSONScanner.Text, _ word: StaticString) -> Bool {
-    // Most names differ in their length already.
+    // The scanner looks again; here it saves the call for names of another length.
     guard name.hasEscapes || name.range.count == word.utf8CodeUnitCount else { return false }
     return scanner.matchesIgnoringCase(name, word)
   }

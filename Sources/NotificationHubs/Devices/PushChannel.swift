@@ -144,13 +144,10 @@ extension String {
   /// An APNs token with capital digits, which the service stores; `nil` if it is none.
   var asAPNsToken: String? {
     utf8.withBytes { digits in
-      guard digits.count.isMultiple(of: 2), digits.allSatisfy({ Hex.value($0) != nil }) else {
-        return nil
-      }
+      guard digits.count.isMultiple(of: 2), digits.isHex else { return nil }
       guard digits.contains(where: { $0 >= UInt8(ascii: "a") }) else { return self }
       return String(unsafeUninitializedCapacity: digits.count) { capitals in
-        for index in digits.indices {
-          let digit = digits[index]
+        for (index, digit) in digits.enumerated() {
           capitals[index] = digit >= UInt8(ascii: "a") ? digit - 0x20 : digit
         }
         return digits.count

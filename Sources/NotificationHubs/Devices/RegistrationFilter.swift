@@ -127,7 +127,7 @@ package struct RegistrationFilter: Hashable, Sendable {
   /// and a Baidu pair may contain hyphens before the one that separates it.
   private static func anyPlatform(_ literal: String) -> [String] {
     var handles = spellings(literal)
-    if literal.utf8.allSatisfy({ Hex.value($0) != nil }) {
+    if literal.utf8.isHex {
       handles = handles.appendingMissing(literal.uppercased())
     }
     guard !literal.contains("/") else {

@@ -22,7 +22,8 @@ enum BroadcastHub {
 
   /// The location of the devices.
   struct Place {
-    /// A file, or the address of a PostgreSQL database.
+    /// The absolute path of a file, or the address of a PostgreSQL database: a URL or libpq's
+    /// keywords.
     var store: String
     var hub = StoreFixture.hubName
     /// The number of nodes; more than one only on PostgreSQL.
@@ -141,7 +142,7 @@ enum BroadcastHub {
     try await node.close()
   }
 
-  /// The paths of files are absolute.
+  /// Whether it is an address, not the absolute path of a file.
   private static func isServer(_ place: String) -> Bool { !place.hasPrefix("/") }
 
   private struct Node {

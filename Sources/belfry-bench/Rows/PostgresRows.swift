@@ -152,7 +152,7 @@ struct PostgresBroadcastRow: BenchmarkRow {
   let nodes: Int
   var name: String { "postgres.send_\(nodes)_nodes.cpu_us_per_device" }
   let unit = "µs CPU"
-  /// For hub and database together.
+  /// For the CPU of hub and database together.
   let goal = BenchmarkGoal.atMost(10)
 
   func run(isQuick: Bool) async throws -> BenchmarkMeasurement {

@@ -306,9 +306,7 @@ struct DeviceList: ImportSource {
     _ token: String, of platform: PushPlatform
   ) throws(RowFault) -> PushChannel {
     if token.contains(where: \.isWhitespace) { throw .refused("a token has no blanks") }
-    if platform == .fcmv1, token.utf8.count == 64,
-      token.utf8.allSatisfy({ Hex.value($0) != nil })
-    {
+    if platform == .fcmv1, token.utf8.count == 64, token.utf8.isHex {
       throw .refused("64 hexadecimal digits are a token of APNs, not of FCM")
     }
     return .handle(token)

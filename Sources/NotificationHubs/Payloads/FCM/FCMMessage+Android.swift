@@ -218,7 +218,7 @@ extension FCMMessage {
 
     private static func isColor(_ text: String) -> Bool {
       text.utf8.count == 7 && text.utf8.first == UInt8(ascii: "#")
-        && text.utf8.dropFirst().allSatisfy { Hex.value($0) != nil }
+        && text.utf8.dropFirst().isHex
     }
   }
 }
