@@ -18,6 +18,7 @@ struct SQLiteHubStoreContractTests {
     options.audienceBytes = 0
     options.tagLogLimit = 3
     options.keyLogLimit = 3
+    options.keyPortion = 1
     options.countedNames = 1
     options.readers = 1
     try await withTemporaryStore(options: options) { try await clause.check($0) }

@@ -109,6 +109,37 @@ struct TagPartTests {
     }
   }
 
+  @Test("are in the parts in the end, though restarts interrupt the merge")
+  func interruptedMerge() async throws {
+    try await withDirectory { directory in
+      let path = directory.path("hub.sqlite")
+      var options = SQLiteHubStore.Options()
+      options.tagLogLimit = 16 * 12_800
+      var store = try await SQLiteHubStore.open(at: path, sealing: TestSealing(), options: options)
+      let hub = try await makeHub(store)
+      // 12 800 parts are due. Without interruption they take some 180 devices.
+      for tags in [1_000..<13_700, 13_700..<13_800] as [Range<Int64>] {
+        try await store.write { session in
+          for tag in tags { TagWriter(session).setTag(tag, of: 1, isMember: true) }
+          try session.connection.execute("UPDATE hub SET name = name")
+        }
+      }
+      for number in 0..<240 {
+        if number % 80 == 79 {
+          try await store.close()
+          store = try await SQLiteHubStore.open(at: path, sealing: TestSealing(), options: options)
+        }
+        try await store.put(SampleDevice("i-\(number)"), hub: hub, at: .now)
+      }
+      try await store.close()
+      let connection = try SQLiteConnection(path: path)
+      defer { connection.close() }
+      #expect(try connection.numbers("SELECT COUNT(*) FROM tag_part")[0] >= 12_800)
+      // The log does not grow.
+      #expect(try connection.numbers("SELECT COUNT(*) FROM tag_log")[0] < 200)
+    }
+  }
+
   @Test("are the same whether they wait in the log, are merged, or are read after a restart")
   func merging() async throws {
     try await withDirectory { directory in

@@ -25,6 +25,8 @@ package struct SQLiteHubStore: HubStore {
     /// Number of changes of device keys that gather in the log before they go into the index. A
     /// device has a key for its id, its user and each handle, each of some 40 bytes in memory.
     package var keyLogLimit = 262_144
+    /// Number of these keys that a transaction writes to the index, if any.
+    package var keyPortion = 2_048
     /// Maximum number of different tags of one hub.
     package var tagsPerHub = 5_000_000
     /// Maximum number of different templates of one hub.

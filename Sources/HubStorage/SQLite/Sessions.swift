@@ -68,10 +68,13 @@ final class WriteSession {
   var knownLog: TagLog?
   /// The part of the log that is being merged; forgotten with it.
   var tagMerge: TagMerge?
+  /// As ``DeviceKeys/hasInterruptedMerge``.
+  var hasInterruptedTagMerge = false
   let tagLogLimit: Int
   /// See ``deviceKeys()``.
   let keys: DeviceKeys
   let keyLogLimit: Int
+  let keyPortion: Int
   let confirmations: Confirmations
   /// Whether the transaction has changed members of tags beyond ``changes``.
   var hasDroppedTags = false
@@ -103,10 +106,11 @@ final class WriteSession {
     connection: SQLiteConnection, sealing: any SecretSealing, sync: CommitSync,
     copier: LogCopier, health: StoreHealth, index: AudienceIndex,
     recentKeys: RecentKeys, confirmations: Confirmations, watch: DirectoryWatch, writer: Int64,
-    tagLogLimit: Int, keyLogLimit: Int, vocabulary: VocabularyLimits
+    tagLogLimit: Int, keyLogLimit: Int, keyPortion: Int, vocabulary: VocabularyLimits
   ) throws {
     self.tagLogLimit = tagLogLimit
     self.keyLogLimit = keyLogLimit
+    self.keyPortion = keyPortion
     self.confirmations = confirmations
     keys = DeviceKeys(connection: connection, recent: recentKeys)
     self.vocabulary = vocabulary
@@ -127,6 +131,7 @@ final class WriteSession {
     if !keys.isKnown {
       keys.recent.load(try keys.readLog(), commit: state.commitNumber)
       keys.isKnown = true
+      keys.hasInterruptedMerge = keys.recent.changes >= keyLogLimit
     }
     return keys
   }

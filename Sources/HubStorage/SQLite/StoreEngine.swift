@@ -203,6 +203,7 @@ final class StoreEngine: Sendable {
         index: index, recentKeys: recentKeys, confirmations: confirmations, watch: watch,
         writer: identity,
         tagLogLimit: options.tagLogLimit, keyLogLimit: options.keyLogLimit,
+        keyPortion: options.keyPortion,
         vocabulary: VocabularyLimits(
           tags: options.tagsPerHub, templates: options.templatesPerHub))
       return (session, index, upgrade)

@@ -44,23 +44,31 @@ struct DeviceKeyWriter: WritingSubject {
     }
     guard keys.isKnown else { return }
     if keys.merge == nil, keys.recent.changes >= session.keyLogLimit {
-      // Keys that the transaction removes must not go into the index.
+      let row = try first("SELECT MAX(id) FROM key_log") ?? 0
+      // An interrupted merge begins again, and must end before it is interrupted once more.
+      let pace = keys.hasInterruptedMerge ? keys.recent.changes / 64 : session.keyPortion / 32
+      keys.hasInterruptedMerge = false
       keys.applyRemovals()
       keys.recent.freeze()
-      keys.merge = DeviceKeys.Merge(row: try first("SELECT MAX(id) FROM key_log") ?? 0)
+      keys.merge = DeviceKeys.Merge(pace: max(8, pace), row: row)
     }
+    guard let merge = keys.merge else { return }
     // More than have arrived, so that a merge ends before the next one is due.
-    keys.merge?.due += new + new / 4 + 64
+    keys.merge?.due = merge.due + new + new / 4 + merge.pace
     try mergeDueKeys()
   }
 
-  /// Minimum number of keys that a transaction writes to the index, if any. Where SQLite reorders
-  /// pages of an index, in a file below 1 GiB, the commit goes through its whole page cache
-  /// (`sqlite3PcacheTruncate`), which takes 0.5 ms with 64 MiB: few transactions should.
-  private var portion: Int { session.keyLogLimit / 128 }
+  /// Whether a transaction may write fewer keys than a portion. Where SQLite reorders pages of an
+  /// index in a file below 1 GiB, the commit goes through its whole page cache
+  /// (`sqlite3PcacheTruncate`), which takes 0.5 ms with 64 MiB: few transactions should. In a larger
+  /// file a portion would touch many pages, and hold the others up.
+  private func mayWriteFew() throws -> Bool { try first("PRAGMA page_count") ?? 0 > 1 << 18 }
 
   private func mergeDueKeys() throws {
-    guard var merge = keys.merge, merge.due >= portion else { return }
+    guard var merge = keys.merge else { return }
+    guard try merge.due >= session.keyPortion || mayWriteFew() else { return }
+    // Keys that the transaction removes must not go into the index.
+    keys.applyRemovals()
     while merge.due > 0 {
       guard merge.position < merge.keys.count else {
         guard merge.slice < RecentKeys.Generation.sliceCount else {

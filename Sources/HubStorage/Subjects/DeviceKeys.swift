@@ -49,6 +49,9 @@ final class DeviceKeys {
   var writtenChanges = 0
   /// Whether the recent keys match the log; used by the writer only.
   var isKnown = false
+  /// Whether the log was full when it was read: a restart, or another process's commit, has probably
+  /// interrupted a merge, of which only the log tells.
+  var hasInterruptedMerge = false
   var merge: Merge?
 
   init(connection: any SQLConnection, recent: RecentKeys) {
@@ -63,6 +66,8 @@ final class DeviceKeys {
     var position = 0
     /// Number of slices that have been begun; see ``RecentKeys/Generation``.
     var slice = 0
+    /// Number of keys that become due with each transaction, beside the new ones.
+    let pace: Int
     /// Number of keys that may be written by now; they are once they make up a portion. Beginning a
     /// slice counts as one.
     var due = 0

@@ -132,10 +132,15 @@ struct TagMerge {
   var rest: [(tag: Int64, part: UInt32)]
   /// The last row of the log that contains any of them.
   let row: Int64
+  /// Number of parts that are merged with each transaction, beside one for each new change.
+  let pace: Int
 
-  init(_ log: TagLog, row: Int64) {
+  /// - Parameter isAgain: Whether the merge was probably interrupted. It must end before it is once
+  ///   more.
+  init(_ log: TagLog, row: Int64, isAgain: Bool) {
     self.log = log
     self.row = row
+    pace = isAgain ? max(64, log.parts.count / 64) : 64
     rest = log.parts.map { ($0.tag, $0.number) }
     rest.sort { ($0.tag, $0.part) > ($1.tag, $1.part) }
   }
@@ -172,7 +177,8 @@ struct TagMemberWriter: WritingSubject {
       try beginTagMerge()
     }
     // A little faster than new changes arrive, so that the work is spread evenly.
-    try mergeTags(session.changes.count + session.changes.count / 4 + 64)
+    guard let merge = session.tagMerge else { return }
+    try mergeTags(session.changes.count + session.changes.count / 4 + merge.pace)
   }
 
   /// Merges all changes if the log has any of the tag.
@@ -187,7 +193,10 @@ struct TagMemberWriter: WritingSubject {
   private func beginTagMerge() throws {
     let log = try tagLog()
     guard !log.isEmpty else { return }
-    session.tagMerge = TagMerge(log, row: try first("SELECT MAX(id) FROM tag_log") ?? 0)
+    session.tagMerge = TagMerge(
+      log, row: try first("SELECT MAX(id) FROM tag_log") ?? 0,
+      isAgain: session.hasInterruptedTagMerge)
+    session.hasInterruptedTagMerge = false
     session.knownLog = TagLog()
   }
 
@@ -256,6 +265,7 @@ struct TagMemberWriter: WritingSubject {
     if let known = session.knownLog { return known }
     let log = try TagLog.read(from: connection)
     session.knownLog = log
+    session.hasInterruptedTagMerge = log.isDue(limit: session.tagLogLimit)
     return log
   }
 
