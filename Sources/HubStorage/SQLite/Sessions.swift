@@ -68,7 +68,7 @@ final class WriteSession {
   var knownLog: TagLog?
   /// The part of the log that is being merged; forgotten with it.
   var tagMerge: TagMerge?
-  /// As ``DeviceKeys/hasInterruptedMerge``.
+  /// Whether the log was full when it was read: something has probably interrupted a merge.
   var hasInterruptedTagMerge = false
   let tagLogLimit: Int
   /// See ``deviceKeys()``.
@@ -131,7 +131,7 @@ final class WriteSession {
     if !keys.isKnown {
       keys.recent.load(try keys.readLog(), commit: state.commitNumber)
       keys.isKnown = true
-      keys.hasInterruptedMerge = keys.recent.changes >= keyLogLimit
+      keys.isMergeOverdue = keys.recent.changes >= 2 * keyLogLimit
     }
     return keys
   }

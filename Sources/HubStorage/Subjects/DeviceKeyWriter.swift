@@ -45,9 +45,9 @@ struct DeviceKeyWriter: WritingSubject {
     guard keys.isKnown else { return }
     if keys.merge == nil, keys.recent.changes >= session.keyLogLimit {
       let row = try first("SELECT MAX(id) FROM key_log") ?? 0
-      // An interrupted merge begins again, and must end before it is interrupted once more.
-      let pace = keys.hasInterruptedMerge ? keys.recent.changes / 64 : session.keyPortion / 32
-      keys.hasInterruptedMerge = false
+      // An overdue one must end before it is interrupted once more.
+      let pace = keys.isMergeOverdue ? keys.recent.changes / 64 : session.keyPortion / 32
+      keys.isMergeOverdue = false
       keys.applyRemovals()
       keys.recent.freeze()
       keys.merge = DeviceKeys.Merge(pace: max(8, pace), row: row)

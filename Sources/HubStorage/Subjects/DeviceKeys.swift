@@ -49,9 +49,9 @@ final class DeviceKeys {
   var writtenChanges = 0
   /// Whether the recent keys match the log; used by the writer only.
   var isKnown = false
-  /// Whether the log was full when it was read: a restart, or another process's commit, has probably
-  /// interrupted a merge, of which only the log tells.
-  var hasInterruptedMerge = false
+  /// Whether the log was so full when it was read that merges have been interrupted, by restarts or
+  /// other processes' commits: their progress is only in memory.
+  var isMergeOverdue = false
   var merge: Merge?
 
   init(connection: any SQLConnection, recent: RecentKeys) {
