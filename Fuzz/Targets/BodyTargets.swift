@@ -20,7 +20,9 @@ extension FuzzTarget {
   }
 
   static let installation = FuzzTarget(name: "installation") { bytes in
-    guard let installation = try? Installation.decodeRequest(Array(bytes), id: "device-1") else { return }
+    guard let installation = try? Installation.decodeRequest(Array(bytes), id: "device-1") else {
+      return
+    }
     let again = try? Installation.decodeRequest(Array(installation.jsonData), id: "device-1")
     expect(again == installation, "an installation that was read and written reads the same")
   }
