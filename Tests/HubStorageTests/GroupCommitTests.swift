@@ -34,6 +34,105 @@ struct GroupCommitTests {
     }
   }
 
+  @Test("a template too many is refused alone, and costs the others no transaction")
+  func quota() async throws {
+    var options = SQLiteHubStore.Options()
+    options.templatesPerHub = 1
+    try await withTemporaryStore(options: options) { store in
+      let hub = try await makeHub(store)
+      func device(_ number: Int, _ body: String) -> SampleDevice {
+        SampleDevice("i-\(number)", templates: ["main": PushTemplate(body: body)])
+      }
+      try await store.put(device(100, "{}"), hub: hub, at: .now)
+      let before = await store.statistics().batches.count
+      let release = try await holdWriter(of: store)
+      let refused = try await withThrowingTaskGroup(of: Bool.self) { group in
+        for number in 0..<60 {
+          let device = device(number, number % 20 == 7 ? "{\"other\":1}" : "{}")
+          group.addTask {
+            do { try await store.put(device, hub: hub, at: .now) } catch is StoreError {
+              return true
+            }
+            return false
+          }
+        }
+        while await store.statistics().waiting < 60 { await Task.yield() }
+        release()
+        return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+      }
+      #expect(refused == 3)
+      #expect(await store.statistics().batches.count - before <= 2)
+      let query = AudienceQuery(hub: hub, kind: .template, expression: nil, asOf: .now)
+      #expect(try await store.count(query) == 58)
+    }
+  }
+
+  @Test("devices that share one are what they would be alone, whatever they have in common")
+  func together() async throws {
+    // Some share a handle or a user, each eighth comes twice; 40 are there, of which some change.
+    let devices = (0..<160).map { place in
+      let number = place % 8 == 7 ? place - 3 : place
+      return SampleDevice(
+        "i-\(number)", handle: "H\(number % 37)", user: number % 3 == 0 ? "u\(number % 7)" : nil,
+        tags: ["t\(number % 5)", "even\(number % 2)"].map(Tag.init(rawValue:)),
+        templates: number % 4 == 0
+          ? ["main": PushTemplate(body: "{}"), "b": PushTemplate(body: "{\"n\":\(number % 3)}")]
+          : [:])
+    }
+    var found: [[String]] = []
+    for isShared in [false, true] {
+      try await withTemporaryStore { store in
+        let hub = try await makeHub(store)
+        for number in 0..<40 {
+          try await store.put(SampleDevice("i-\(number)"), hub: hub, at: .now)
+        }
+        if isShared {
+          let batches = await store.statistics().batches
+          let release = try await holdWriter(of: store)
+          try await withThrowingTaskGroup(of: Void.self) { group in
+            for device in devices {
+              group.addTask { try await store.put(device, hub: hub, at: .now) }
+            }
+            while await store.statistics().waiting < devices.count { await Task.yield() }
+            release()
+            try await group.waitForAll()
+          }
+          let after = await store.statistics().batches
+          #expect(after.count - batches.count <= 2, "the held one, and all others")
+        } else {
+          for device in devices { try await store.put(device, hub: hub, at: .now) }
+        }
+        found.append(try await Self.contents(of: store, hub: hub))
+      }
+    }
+    #expect(found[0] == found[1])
+    #expect(found[0].count > 120 && found[0].contains { $0.hasSuffix("true") })
+  }
+
+  /// All installations, and all targets with their duplicate mark by tag; the number of an installation
+  /// or a registration depends on the order of writes.
+  private static func contents(of store: SQLiteHubStore, hub: Hub.ID) async throws -> [String] {
+    var all: [String] = []
+    for number in 0..<160 {
+      let found = try await store.installation("i-\(number)", hub: hub)
+      all.append(found.map { String(decoding: $0.jsonData, as: UTF8.self) } ?? "none")
+    }
+    for kind in [AudienceQuery.Kind.native(.apns), .template] {
+      for tag in [nil, "t1", "even0"] {
+        let query = AudienceQuery(
+          hub: hub, kind: kind, expression: tag.map { .tag(Tag(rawValue: $0)) }, asOf: .now)
+        let page = try await store.targets(query, after: 0, limit: 1_000)
+        all += page.targets.map {
+          "\(kind) \(tag ?? "") \(String(decoding: page.handles[$0.handle], as: UTF8.self))"
+        }.sorted()
+        // Of those with one handle all but one are duplicates.
+        all.append(
+          "\(page.targets.count { $0.isDuplicate }) \(page.targets.contains { $0.isDuplicate })")
+      }
+    }
+    return all
+  }
+
   @Test("when the disk fills up, what was confirmed is there and what was refused is not")
   func fullDisk() async throws {
     try await withDirectory { directory in
@@ -87,10 +186,15 @@ struct GroupCommitTests {
     options.groupTime = .zero
     try await withTemporaryStore(options: options) { store in
       let hub = try await makeHub(store)
-      let results = try await writeMany(100, to: store, hub: hub)
+      let before = await store.statistics().batches.count
+      let release = try await holdWriter(of: store)
+      async let writes = writeMany(100, to: store, hub: hub)
+      while await store.statistics().waiting < 100 { await Task.yield() }
+      release()
+      let results = try await writes
       #expect(!results.contains { !$0.isKept })
-      let batches = await store.statistics().batches
-      #expect(batches.counts[0] == batches.count && batches.count > 100)
+      // Installations are written up to 32 at a time.
+      #expect(await store.statistics().batches.count - before >= 4)
       let query = AudienceQuery(hub: hub, kind: .native(.apns), expression: nil, asOf: .now)
       #expect(try await store.count(query) == 100)
     }

@@ -8,11 +8,13 @@ extension WriteSession {
   /// Does all waiting work in one transaction, within a time limit; the callers are resumed once it
   /// is durable.
   ///
-  /// Work that fails before it has written anything fails alone. When a unit of work fails halfway,
+  /// Work that fails before it has written anything fails alone. Neighbouring installations are written
+  /// together; if one of them is refused before anything is written, each is tried alone. When a unit of work fails halfway,
   /// or the commit does, everything is rolled back and each is tried in a transaction of its own,
   /// so that one cannot fail the others.
   ///
-  /// - Parameter limit: The time after which no further unit of work begins.
+  /// - Parameter limit: The time after which no further unit of work begins; installations written
+  ///   together begin as one.
   /// - Returns: The number of units done, at least one.
   func perform(_ jobs: [WriteJob], for limit: Duration) -> Int {
     var begun = 0
@@ -50,16 +52,31 @@ extension WriteSession {
     let group = CommitSync.Group()
     let start = connection.totalChanges
     do {
-      for job in jobs where begun == 0 || ContinuousClock.now < end {
-        begun += 1
+      // Number of units of work that are done one by one, because together they were refused.
+      var single = 0
+      while begun < jobs.count, begun == 0 || ContinuousClock.now < end {
+        let job = jobs[jobs.startIndex + begun]
+        let together = single > 0 ? [] : leadingInstallations(of: jobs.dropFirst(begun))
+        let count = max(1, together.count)
+        single = max(0, single - count)
+        begun += count
         let before = connection.totalChanges
         let (mark, keyMark) = (changes.count, keys.changeCount)
         do {
-          try job.run(self)
+          if count > 1 {
+            try InstallationWriter(self).put(together)
+          } else {
+            try job.run(self)
+          }
         } catch {
           guard connection.isInTransaction, connection.totalChanges == before else { throw error }
           changes.removeSubrange(mark...)
           keys.dropChanges(from: keyMark)
+          if count > 1 {
+            begun -= count
+            single = count
+            continue
+          }
           health.writeFailed(error)
           job.refuse(StoreError.orRefusal(error))
         }
@@ -75,6 +92,26 @@ extension WriteSession {
     group.jobs = begun == jobs.count ? jobs : ArraySlice(Array(jobs.prefix(begun)))
     sync.confirm(group)
     if group.hasWritten { copier.follow(connection) }
+  }
+
+  /// Maximum numbers of installations written together, and of their registrations: the time limit is
+  /// not looked at between them.
+  private static let togetherLimit = (installations: 32, registrations: 128)
+
+  /// The installations with which some work begins, of different devices and of hubs that exist.
+  private func leadingInstallations(of jobs: ArraySlice<WriteJob>) -> [PreparedInstallation] {
+    var found: [PreparedInstallation] = []
+    var registrations = 0
+    for job in jobs.prefix(Self.togetherLimit.installations) {
+      guard let prepared = (job as? InstallationJob)?.prepared,
+        !found.contains(where: { $0.key == prepared.key }),
+        (try? hasHub(prepared.hub)) == true
+      else { break }
+      registrations += prepared.registrations.count
+      guard registrations <= Self.togetherLimit.registrations else { break }
+      found.append(prepared)
+    }
+    return found
   }
 }
 

@@ -91,14 +91,15 @@ struct DeviceKeyWriter: WritingSubject {
     keys.merge = merge
   }
 
+  private static let insertion = RowInsertion(
+    into: "device_key", ["hash", "number"], conflict: "ON CONFLICT DO NOTHING", rowsPerStatement: 32
+  )
+
   private func mergeKeys(_ slice: ArraySlice<DeviceKeyChange>) throws {
-    let row = try connection.statement(
-      "INSERT INTO device_key (hash, number) VALUES (?1, ?2) ON CONFLICT DO NOTHING")
-    for change in slice where keys.recent.isFrozen(change.key, change.number) {
-      try row.bind(change.key.hash, at: 1)
-      try row.bind(change.number, at: 2)
-      try row.run()
-      row.reset()
+    let present = slice.filter { keys.recent.isFrozen($0.key, $0.number) }
+    try Self.insertion.insert(present, on: connection) { change, row, first in
+      try row.bind(change.key.hash, at: first)
+      try row.bind(change.number, at: first + 1)
     }
   }
 

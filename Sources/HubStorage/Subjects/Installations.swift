@@ -34,8 +34,10 @@ extension SQLiteHubStore {
       consume installation, registrations: consume registrations,
       hash: engine.coding.contentHash, request: request.map(engine.hash) ?? 0, hub: hub, at: at)
     try await engine.confirmations.whileWriting(prepared.key) {
-      try await write(as: prepared.registrations.label) {
-        try InstallationWriter($0).put(prepared)
+      try await intercepted(#function) { [engine] in
+        try await engine.writer.wait(prepared.registrations.label) {
+          InstallationJob(prepared, end: $0)
+        }
       }
     }
   }
@@ -194,6 +196,30 @@ final class PreparedInstallation: Sendable {
   }
 }
 
+/// The write of an installation. Without a refusal it has succeeded: one that is written together with
+/// others is not run itself.
+final class InstallationJob: WriteJob, @unchecked Sendable {
+  // `refusal` belongs to the thread that has taken the job, and is handed on with it.
+  let prepared: PreparedInstallation
+  private let end: JobEnd<Void>
+  private var refusal: (any Error)?
+
+  init(_ prepared: PreparedInstallation, end: JobEnd<Void>) {
+    self.prepared = prepared
+    self.end = end
+  }
+
+  override func run(_ session: WriteSession) throws {
+    refusal = nil
+    try session.requireHub(prepared.hub)
+    try InstallationWriter(session).put([prepared])
+  }
+
+  override func refuse(_ error: any Error) { refusal = error }
+  override func finish() { if let refusal { end.fail(refusal) } else { end.succeed(()) } }
+  override func fail(_ error: any Error) { end.fail(error) }
+}
+
 /// A row of `installation`, without its document.
 struct InstallationRow {
   let number: Int64
@@ -209,56 +235,93 @@ struct InstallationWriter: WritingSubject {
 
   init(_ session: WriteSession) { self.session = session }
 
-  /// Creates or replaces an installation; when nothing has changed, only records that the device
-  /// was seen.
-  func put(_ prepared: PreparedInstallation) throws {
-    try session.requireHub(prepared.hub)
-    let row = try session.deviceKeys().installationRow(
-      prepared.id, idHash: prepared.idHash, hub: prepared.hub)
-    if let row, row.fingerprint == prepared.fingerprint {
-      try confirm(row.number, at: prepared.at)
-      if row.request != prepared.request {
-        try execute(
-          "UPDATE installation SET request = ?2 WHERE id = ?1", row.number, prepared.request)
+  /// Creates or replaces installations, each of another device and of a hub that exists; of an unchanged
+  /// one it only records that the device was seen.
+  func put(_ all: [PreparedInstallation]) throws {
+    var new: [PreparedInstallation] = []
+    var known: [(prepared: PreparedInstallation, row: InstallationRow)] = []
+    for prepared in all {
+      let row = try session.deviceKeys().installationRow(
+        prepared.id, idHash: prepared.idHash, hub: prepared.hub)
+      if let row { known.append((prepared, row)) } else { new.append(prepared) }
+    }
+    try insert(new)
+    for (prepared, row) in known {
+      if row.fingerprint == prepared.fingerprint {
+        try confirm(row.number, at: prepared.at)
+        if row.request != prepared.request {
+          try execute(
+            "UPDATE installation SET request = ?2 WHERE id = ?1", row.number, prepared.request)
+        }
+      } else {
+        // The app has registered again, so nothing removed before is restored.
+        try RemovalWriter(session).forgetRemoved(installation: row.number)
+        try write(prepared, over: row)
       }
-    } else {
-      // The app has registered again, so nothing removed before is restored.
-      if let row { try RemovalWriter(session).forgetRemoved(installation: row.number) }
-      try write(prepared, over: row)
     }
   }
 
-  /// Writes the installation and derives its registrations.
-  func write(_ prepared: PreparedInstallation, over row: InstallationRow?) throws {
-    let document = try prepared.document.encode {
-      try VocabularyWriter(session).templateNumber($0, hub: prepared.hub)
+  /// Writes new installations, several rows a statement, and derives their registrations.
+  private func insert(_ new: [PreparedInstallation]) throws {
+    // First, because a template too many is refused here.
+    let documents = try new.map(document)
+    let last = session.state.lastInstallation
+    session.state.lastInstallation += Int64(new.count)
+    func number(_ index: Int) -> Int64 { last + 1 + Int64(index) }
+    try Self.insertion.insert(new.indices, on: connection) { index, row, first in
+      try bind(new[index], documents[index], as: number(index), to: row, from: first)
     }
-    let number: Int64
-    if let row {
-      number = row.number
-      try update(row, prepared, document)
-    } else {
-      session.state.lastInstallation += 1
-      number = session.state.lastInstallation
-      try insert(number, prepared, document)
-    }
-    var old = row == nil ? [] : try connection.registrationRows(of: number)
-    let context = RegistrationContext(hub: prepared.hub, installation: number, at: prepared.at)
     let rows = RegistrationRowWriter(session)
-    var forgotten: Int64?
-    for registration in prepared.registrations {
-      // Mostly all have one handle.
-      if forgotten != registration.handleHash {
-        try RemovalWriter(session).forgetRemoved(handle: registration.handleHash)
-        forgotten = registration.handleHash
+    var registrations: [RegistrationRowWriter.New] = []
+    for (index, prepared) in new.enumerated() {
+      try DeviceKeyWriter(session).addKey(prepared.key, of: number(index))
+      if let user = prepared.userHash {
+        try DeviceKeyWriter(session).addKey(
+          .user(hash: user, hub: prepared.hub), of: number(index))
       }
+      try forgetRemovedHandles(of: prepared)
+      let context = RegistrationContext(
+        hub: prepared.hub, installation: number(index), at: prepared.at)
+      for registration in prepared.registrations {
+        registrations.append(
+          .init(content: registration, number: try rows.nextRegistration(), context: context))
+      }
+    }
+    try rows.insert(registrations)
+  }
+
+  /// Writes an installation that exists, and derives its registrations.
+  func write(_ prepared: PreparedInstallation, over row: InstallationRow) throws {
+    try update(row, prepared, try document(of: prepared))
+    var old = try connection.registrationRows(of: row.number)
+    let context = RegistrationContext(hub: prepared.hub, installation: row.number, at: prepared.at)
+    let rows = RegistrationRowWriter(session)
+    try forgetRemovedHandles(of: prepared)
+    for registration in prepared.registrations {
       if let index = old.firstIndex(where: { $0.key == registration.key }) {
         try rows.change(old.remove(at: index), to: registration, in: context)
       } else {
-        try rows.insert(registration, as: try rows.nextRegistration(), in: context)
+        try rows.insert([
+          .init(content: registration, number: try rows.nextRegistration(), context: context)
+        ])
       }
     }
     for row in old { try rows.remove(row, hub: prepared.hub) }
+  }
+
+  private func document(of prepared: PreparedInstallation) throws -> [UInt8] {
+    try prepared.document.encode {
+      try VocabularyWriter(session).templateNumber($0, hub: prepared.hub)
+    }
+  }
+
+  private func forgetRemovedHandles(of prepared: PreparedInstallation) throws {
+    var forgotten: Int64?
+    // Mostly all have one handle.
+    for registration in prepared.registrations where forgotten != registration.handleHash {
+      try RemovalWriter(session).forgetRemoved(handle: registration.handleHash)
+      forgotten = registration.handleHash
+    }
   }
 
   func deleteInstallation(_ id: String, idHash: Int64, hub: Hub.ID) throws -> Bool {
@@ -302,28 +365,26 @@ struct InstallationWriter: WritingSubject {
     try row.run()
   }
 
-  private func insert(_ number: Int64, _ prepared: PreparedInstallation, _ document: [UInt8]) throws
-  {
-    let row = try connection.statement(
-      """
-      INSERT INTO installation (id, hub, id_hash, public_id, user_hash, fingerprint, document,
-        expires_at, request)
-      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
-      """)
-    try row.bind(number, at: 1)
-    try row.bind(prepared.hub, at: 2)
-    try row.bind(prepared.idHash, at: 3)
-    try row.bind(prepared.id, at: 4)
-    try row.bind(prepared.userHash, at: 5)
-    try row.bind(prepared.storedFingerprint, at: 6)
-    try row.bind(document, at: 7)
-    try row.bind(prepared.expiresAt, at: 8)
-    try row.bind(prepared.request, at: 9)
-    try row.run()
-    try DeviceKeyWriter(session).addKey(prepared.key, of: number)
-    if let user = prepared.userHash {
-      try DeviceKeyWriter(session).addKey(.user(hash: user, hub: prepared.hub), of: number)
-    }
+  private static let insertion = RowInsertion(
+    into: "installation",
+    [
+      "id", "hub", "id_hash", "public_id", "user_hash", "fingerprint", "document", "expires_at",
+      "request",
+    ])
+
+  private func bind(
+    _ prepared: PreparedInstallation, _ document: [UInt8], as number: Int64,
+    to row: borrowing Statement, from index: Int32
+  ) throws {
+    try row.bind(number, at: index)
+    try row.bind(prepared.hub, at: index + 1)
+    try row.bind(prepared.idHash, at: index + 2)
+    try row.bind(prepared.id, at: index + 3)
+    try row.bind(prepared.userHash, at: index + 4)
+    try row.bind(prepared.storedFingerprint, at: index + 5)
+    try row.bind(document, at: index + 6)
+    try row.bind(prepared.expiresAt, at: index + 7)
+    try row.bind(prepared.request, at: index + 8)
   }
 
   private func update(

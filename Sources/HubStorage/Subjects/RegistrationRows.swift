@@ -76,40 +76,63 @@ struct RegistrationRowWriter: WritingSubject {
     return session.state.lastRegistration
   }
 
-  /// - Parameter publicID: `nil` for an id that the hub makes from the number.
-  func insert(
-    _ registration: PreparedRegistration, as number: RegistrationID, publicID: String? = nil,
-    in context: RegistrationContext
-  ) throws {
-    let tags = try registration.tags.map { try TagWriter(session).tagNumber($0) }
-    do {
-      let row = try connection.statement(
-        """
-        INSERT INTO registration (id, hub, installation, public_id, public_hash, etag, name, tile,
-          tag_text, template_handle, platform, template, handle, handle_hash, variables, tags,
-          expires_at, confirmed_at, revision, written)
-        VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
-          ?18)
-        """)
-      try row.bind(number, at: 1)
-      try row.bind(context.hub, at: 2)
-      try row.bind(context.installation, at: 3)
-      try row.bind(publicID, at: 4)
-      try row.bind(publicID.map(PreparedInstallation.hash), at: 5)
-      try bind(registration, tags: tags, in: context, to: row, from: 6)
-      try row.run()
+  /// A registration that has no row yet.
+  struct New {
+    let content: PreparedRegistration
+    let number: RegistrationID
+    /// `nil` for an id that the hub makes from the number.
+    var publicID: String?
+    let context: RegistrationContext
+  }
+
+  /// Inserts rows, several a statement, and what follows from them.
+  func insert(_ new: [New]) throws {
+    let tags = try tagNumbers(of: new)
+    try Self.insertion.insert(new.indices, on: connection) { index, row, first in
+      try bind(new[index], tags: tags[index].own, to: row, from: first)
     }
-    session.tally.addRegistrations(1, hub: context.hub, platform: registration.platform)
-    for tag in tags { TagWriter(session).setTag(tag, of: number, isMember: true) }
-    if let name = try TagWriter(session).nameTag(
-      registration.key, platform: registration.platform, hub: context.hub)
-    {
-      TagWriter(session).setTag(name, of: number, isMember: true)
+    for (row, tags) in zip(new, tags) {
+      session.tally.addRegistrations(1, hub: row.context.hub, platform: row.content.platform)
+      for tag in tags.own { TagWriter(session).setTag(tag, of: row.number, isMember: true) }
+      if let name = tags.name {
+        TagWriter(session).setTag(name, of: row.number, isMember: true)
+      }
     }
-    if registration.key.isNative {
+    for row in new where row.content.key.isNative {
       try HandleWriter(session).noteHandle(
-        of: number, registration.handle, registration.handleHash, hub: context.hub)
+        of: row.number, row.content.handle, row.content.handleHash, hub: row.context.hub)
     }
+  }
+
+  /// The numbers of the tags in the column `tags`, and of the template's name.
+  private func tagNumbers(of new: [New]) throws -> [(own: [Int64], name: Int64?)] {
+    let tags = TagWriter(session)
+    return try new.map { row in
+      let name = try tags.nameTag(
+        row.content.key, platform: row.content.platform, hub: row.context.hub)
+      return (try row.content.tags.map(tags.tagNumber), name)
+    }
+  }
+
+  private static let insertion = RowInsertion(
+    into: "registration",
+    [
+      "id", "hub", "installation", "public_id", "public_hash", "etag", "written", "name", "tile",
+      "tag_text", "template_handle", "platform", "template", "handle", "handle_hash", "variables",
+      "tags", "expires_at", "confirmed_at", "revision",
+    ])
+
+  private func bind(
+    _ new: New, tags: [Int64], to row: borrowing Statement, from index: Int32
+  ) throws {
+    try row.bind(new.number, at: index)
+    try row.bind(new.context.hub, at: index + 1)
+    try row.bind(new.context.installation, at: index + 2)
+    try row.bind(new.publicID, at: index + 3)
+    try row.bind(new.publicID.map(PreparedInstallation.hash), at: index + 4)
+    try row.bind(Int64(1), at: index + 5)
+    try row.bind(revision, at: index + 6)
+    try bind(new.content, tags: tags, in: new.context, to: row, from: index + 7)
   }
 
   func change(

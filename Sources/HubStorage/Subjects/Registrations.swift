@@ -217,9 +217,11 @@ struct RegistrationWriter: WritingSubject {
   private func insert(
     _ new: ClientRegistration, as number: RegistrationID, id: String, publicID: String?
   ) throws -> StoredRegistration {
-    try RegistrationRowWriter(session).insert(
-      new.prepared, as: number, publicID: publicID,
-      in: new.context(installation: 0, tags: new.draft.tags))
+    try RegistrationRowWriter(session).insert([
+      .init(
+        content: new.prepared, number: number, publicID: publicID,
+        context: new.context(installation: 0, tags: new.draft.tags))
+    ])
     return StoredRegistration(
       number: number, id: id, draft: new.draft, etag: 1, isDerived: false)
   }

@@ -60,14 +60,14 @@ final class SQLiteStatement: StatementDriver {
     try check(code)
   }
 
-  /// Bytes.
-  private static let boundLimit = 1_024
+  /// In bytes: 64 for each parameter, at least 1024.
+  private lazy var boundLimit = max(1_024, 64 * Int(sqlite3_bind_parameter_count(handle)))
 
   /// SQLite gets `nil` as the destructor of these: it neither copies nor frees them.
   /// - Returns: The address of a copy; `nil` if there is no more room.
   private func keep(_ bytes: UnsafeRawBufferPointer) -> UnsafeRawPointer? {
-    guard bytes.count <= Self.boundLimit - boundCount else { return nil }
-    let room = bound ?? .allocate(byteCount: Self.boundLimit, alignment: 1)
+    guard bytes.count <= boundLimit - boundCount else { return nil }
+    let room = bound ?? .allocate(byteCount: boundLimit, alignment: 1)
     bound = room
     let copy = UnsafeMutableRawBufferPointer(rebasing: room[boundCount...].prefix(bytes.count))
     copy.copyMemory(from: bytes)
