@@ -8,10 +8,10 @@ extension WriteSession {
   /// Does all waiting work in one transaction, within a time limit; the callers are resumed once it
   /// is durable.
   ///
-  /// Work that fails before it has written anything fails alone. Neighbouring installations are written
-  /// together; if one of them is refused before anything is written, each is tried alone. When a unit of work fails halfway,
-  /// or the commit does, everything is rolled back and each is tried in a transaction of its own,
-  /// so that one cannot fail the others.
+  /// Work that fails before it has written anything fails alone. Neighbouring installations are
+  /// written together; if one of them is refused before anything is written, each is tried alone.
+  /// When a unit of work fails halfway, or the commit does, everything is rolled back and each is
+  /// tried in a transaction of its own, so that one cannot fail the others.
   ///
   /// - Parameter limit: The time after which no further unit of work begins; installations written
   ///   together begin as one.
