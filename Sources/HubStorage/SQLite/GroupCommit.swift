@@ -101,14 +101,19 @@ extension WriteSession {
   /// The installations with which some work begins, of different devices and of hubs that exist.
   private func leadingInstallations(of jobs: ArraySlice<WriteJob>) -> [PreparedInstallation] {
     var found: [PreparedInstallation] = []
-    var registrations = 0
+    var (registrations, tags) = (0, 0)
     for job in jobs.prefix(Self.togetherLimit.installations) {
       guard let prepared = (job as? InstallationJob)?.prepared,
         !found.contains(where: { $0.key == prepared.key }),
         (try? hasHub(prepared.hub)) == true
       else { break }
       registrations += prepared.registrations.count
-      guard registrations <= Self.togetherLimit.registrations else { break }
+      tags += prepared.registrations.tagCount
+      guard registrations <= Self.togetherLimit.registrations,
+        // Near a limit each is tried alone, because together they could not be refused one by one.
+        (try? VocabularyWriter(self).hasRoom(
+          tags: tags, templates: registrations, hub: prepared.hub)) == true
+      else { break }
       found.append(prepared)
     }
     return found

@@ -60,6 +60,7 @@ final class WriteSession {
   private let writer: Int64
   /// The state at the beginning of the transaction, with the numbers allocated since.
   var state: StoreState
+  private var stateBefore: StoreState
   /// Changes of the current transaction to the members of tags.
   var changes: [TagChange] = []
   /// Number of ``changes`` that are written.
@@ -123,6 +124,7 @@ final class WriteSession {
     self.watch = watch
     self.writer = writer
     state = try StoreState.read(from: connection)
+    stateBefore = state
     templates = TemplateTable(connection: connection)
   }
 
@@ -148,6 +150,7 @@ final class WriteSession {
         sizes = Vocabulary()
       }
       state = found
+      stateBefore = found
     } catch {
       rollBack()
       throw error
@@ -186,6 +189,7 @@ final class WriteSession {
     hasDroppedTags = false
     hasChangedDirectory = false
     forget()
+    state = stateBefore
     sizes = committedSizes
   }
 

@@ -254,16 +254,18 @@ struct InstallationWriter: WritingSubject {
             "UPDATE installation SET request = ?2 WHERE id = ?1", row.number, prepared.request)
         }
       } else {
+        try write(prepared, over: row)
         // The app has registered again, so nothing removed before is restored.
         try RemovalWriter(session).forgetRemoved(installation: row.number)
-        try write(prepared, over: row)
       }
     }
   }
 
   /// Writes new installations, several rows a statement, and derives their registrations.
   private func insert(_ new: [PreparedInstallation]) throws {
-    // First, because a template too many is refused here.
+    for prepared in new {
+      try VocabularyWriter(session).requireRoom(for: prepared.registrations, hub: prepared.hub)
+    }
     let documents = try new.map(document)
     let last = session.state.lastInstallation
     session.state.lastInstallation += Int64(new.count)
@@ -292,6 +294,7 @@ struct InstallationWriter: WritingSubject {
 
   /// Writes an installation that exists, and derives its registrations.
   func write(_ prepared: PreparedInstallation, over row: InstallationRow) throws {
+    try VocabularyWriter(session).requireRoom(for: prepared.registrations, hub: prepared.hub)
     try update(row, prepared, try document(of: prepared))
     var old = try connection.registrationRows(of: row.number)
     let context = RegistrationContext(hub: prepared.hub, installation: row.number, at: prepared.at)

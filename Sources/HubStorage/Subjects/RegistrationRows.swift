@@ -235,6 +235,11 @@ extension SQLConnection {
   }
 }
 
+extension [PreparedRegistration] {
+  /// The number of their tags; one that several have counts as often.
+  var tagCount: Int { reduce(0) { $0 + $1.tags.count } }
+}
+
 extension StoreError {
   /// Numbers are 32 bits wide and never used twice: each new registration takes one, of the 4.3
   /// thousand million that a database has.

@@ -123,6 +123,7 @@ struct RegistrationWriter: WritingSubject {
     _ new: ClientRegistration, coding: RegistrationIDCoding
   ) throws -> StoredRegistration {
     try session.requireHub(new.hub)
+    try VocabularyWriter(session).requireRoom(for: [new.prepared], hub: new.hub)
     try RemovalWriter(session).forgetRemoved(handle: new.prepared.handleHash)
     let number = try RegistrationRowWriter(session).nextRegistration()
     return try insert(new, as: number, id: coding.id(of: number, hub: new.hub), publicID: nil)
@@ -132,6 +133,7 @@ struct RegistrationWriter: WritingSubject {
     _ id: String, _ new: ClientRegistration, condition: ETagCondition, coding: RegistrationIDCoding
   ) throws -> RegistrationWrite {
     try session.requireHub(new.hub)
+    try VocabularyWriter(session).requireRoom(for: [new.prepared], hub: new.hub)
     guard let found = try live(id, hub: new.hub, at: new.at, coding: coding) else {
       guard condition == .none else { return .missing }
       try RemovalWriter(session).forgetRemoved(handle: new.prepared.handleHash)

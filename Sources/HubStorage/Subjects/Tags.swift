@@ -100,6 +100,11 @@ struct TagWriter: WritingSubject {
     return number
   }
 
+  /// The number of a tag that has a row.
+  func knownNumber(of key: TagKey) throws -> Int64? {
+    try session.tagNumbers[key] ?? connection.tagNumber(key)
+  }
+
   private func insertTag(_ key: TagKey) throws -> Int64 {
     if key.kind == .plain { try VocabularyWriter(session).makeRoomForTag(hub: key.hub) }
     session.state.lastTag += 1

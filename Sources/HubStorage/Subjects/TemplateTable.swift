@@ -14,8 +14,12 @@ final class TemplateTable {
 
   private struct Key: Hashable {
     let hub: Hub.ID
-    /// Without its tags.
     let template: PushTemplate
+
+    init(_ template: PushTemplate, hub: Hub.ID) {
+      self.hub = hub
+      self.template = template.withoutTags
+    }
   }
 
   /// Maximum number of remembered templates; apps have few.
@@ -49,15 +53,18 @@ final class TemplateTable {
   func number(
     of template: PushTemplate, hub: Hub.ID, insert: () throws -> Int64
   ) throws -> Int64 {
-    var bare = template
-    bare.tags = []
-    let key = Key(hub: hub, template: bare)
+    let key = Key(template, hub: hub)
     if let last, last.key == key { return last.number }
     let number = try numbers[key] ?? find(key) ?? self.insert(key, as: insert())
     if numbers.count >= Self.limit { numbers = [:] }
     numbers[key] = number
     last = (key, number)
     return number
+  }
+
+  func hasRow(_ template: PushTemplate, hub: Hub.ID) throws -> Bool {
+    let key = Key(template, hub: hub)
+    return try numbers[key] ?? find(key) != nil
   }
 
   private func find(_ key: Key) throws -> Int64? {
@@ -92,5 +99,14 @@ final class TemplateTable {
     var hash = StableHash()
     hash.combine(writer.bytes)
     return hash.value
+  }
+}
+
+extension PushTemplate {
+  /// What a row of `template` holds: tags belong to registrations.
+  var withoutTags: PushTemplate {
+    var bare = self
+    bare.tags = []
+    return bare
   }
 }

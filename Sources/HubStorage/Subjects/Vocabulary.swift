@@ -46,23 +46,67 @@ struct VocabularyWriter: WritingSubject {
     if let size = session.sizes.templates[hub] { session.sizes.templates[hub] = size - 1 }
   }
 
-  /// - Throws: ``StoreError/quota(_:limit:)`` when the hub has its maximum number of templates.
-  func makeRoomForTemplate(hub: Hub.ID) throws {
-    let size = try session.sizes.templates[hub] ?? count("template WHERE hub = ?1", hub)
-    guard size < session.vocabulary.templates || session.isRestoring else {
+  /// Refuses a device's tags and templates beyond the limits of its hub, before anything is written:
+  /// what has written something takes all of its transaction with it.
+  ///
+  /// - Throws: ``StoreError/quota(_:limit:)``.
+  func requireRoom(for registrations: [PreparedRegistration], hub: Hub.ID) throws {
+    guard
+      try !hasRoom(tags: registrations.tagCount, templates: registrations.count, hub: hub)
+    else { return }
+    var newTags: Set<TagKey> = []
+    var newTemplates: Set<PushTemplate> = []
+    for registration in registrations {
+      for tag in registration.tags where tag.kind == .plain {
+        if try TagWriter(session).knownNumber(of: tag) == nil { newTags.insert(tag) }
+      }
+      if let template = registration.template, try !templates.hasRow(template, hub: hub) {
+        newTemplates.insert(template.withoutTags)
+      }
+    }
+    try requireRoom(tags: newTags.count, templates: newTemplates.count, hub: hub)
+  }
+
+  /// Whether a hub may get as many new tags and templates.
+  func hasRoom(tags: Int = 0, templates: Int = 0, hub: Hub.ID) throws -> Bool {
+    if session.isRestoring { return true }
+    // A limit may have been lowered below what is there.
+    if tags > 0, try tagCount(of: hub) + tags > session.vocabulary.tags { return false }
+    return try templates == 0 || templateCount(of: hub) + templates <= session.vocabulary.templates
+  }
+
+  /// - Throws: ``StoreError/quota(_:limit:)``.
+  private func requireRoom(tags: Int = 0, templates: Int = 0, hub: Hub.ID) throws {
+    guard try hasRoom(templates: templates, hub: hub) else {
       throw StoreError.quota("templates", limit: session.vocabulary.templates)
     }
-    session.sizes.templates[hub] = size + 1
+    guard try hasRoom(tags: tags, hub: hub) else {
+      throw StoreError.quota("tags", limit: session.vocabulary.tags)
+    }
+  }
+
+  func makeRoomForTemplate(hub: Hub.ID) throws {
+    try requireRoom(templates: 1, hub: hub)
+    session.sizes.templates[hub, default: 0] += 1
   }
 
   func makeRoomForTag(hub: Hub.ID) throws {
-    let size =
-      try session.sizes.tags[hub]
-      ?? count("tag WHERE hub = ?1 AND kind = \(TagKey.Kind.plain.rawValue)", hub)
-    guard size < session.vocabulary.tags || session.isRestoring else {
-      throw StoreError.quota("tags", limit: session.vocabulary.tags)
-    }
-    session.sizes.tags[hub] = size + 1
+    try requireRoom(tags: 1, hub: hub)
+    session.sizes.tags[hub, default: 0] += 1
+  }
+
+  private func tagCount(of hub: Hub.ID) throws -> Int {
+    if let known = session.sizes.tags[hub] { return known }
+    let count = try count("tag WHERE hub = ?1 AND kind = \(TagKey.Kind.plain.rawValue)", hub)
+    session.sizes.tags[hub] = count
+    return count
+  }
+
+  private func templateCount(of hub: Hub.ID) throws -> Int {
+    if let known = session.sizes.templates[hub] { return known }
+    let count = try count("template WHERE hub = ?1", hub)
+    session.sizes.templates[hub] = count
+    return count
   }
 
   /// - Parameter rows: Table and condition, a text of this file.
