@@ -344,27 +344,29 @@ open class Job<Context>: QueuedJob, @unchecked Sendable {  // adds no state
 }
 
 /// Work that a task waits for.
-private final class WaitedJob<Context, Value: Sendable>: Job<Context>, @unchecked Sendable {
+open class WaitedJob<Context, Value: Sendable>: Job<Context>, @unchecked Sendable {
   // `result` belongs to the thread that has taken the job, and is handed on with it.
   private let body: @Sendable (Context) throws -> Value
   private let end: JobEnd<Value>
   private var result: Result<Value, any Error>?
 
-  init(_ end: JobEnd<Value>, _ body: @escaping @Sendable (Context) throws -> Value) {
+  package init(_ end: JobEnd<Value>, _ body: @escaping @Sendable (Context) throws -> Value) {
     self.end = end
     self.body = body
   }
 
-  override func run(_ context: Context) throws { result = .success(try body(context)) }
-  override func refuse(_ error: any Error) { result = .failure(error) }
-  override func finish() {
+  override open func run(_ context: Context) throws { succeed(try body(context)) }
+  /// Keeps the result of work that was done in another way.
+  package final func succeed(_ value: Value) { result = .success(value) }
+  override open func refuse(_ error: any Error) { result = .failure(error) }
+  override open func finish() {
     switch result {
     case .success(let value): end.succeed(value)
     case .failure(let error): end.fail(error)
     case nil: break
     }
   }
-  override func fail(_ error: any Error) { end.fail(error) }
+  override open func fail(_ error: any Error) { end.fail(error) }
 }
 
 extension JobQueue {

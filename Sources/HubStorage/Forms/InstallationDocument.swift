@@ -44,7 +44,7 @@ enum InstallationDocument {
     let fingerprint: Int64
     /// With templates in place of their numbers.
     fileprivate let bytes: [UInt8]
-    fileprivate let templates: [(place: Range<Int>, template: PushTemplate)]
+    let templates: [(place: Range<Int>, template: PushTemplate)]
 
     /// See ``InstallationDocument/encode(_:number:)``.
     func encode(number: (PushTemplate) throws -> Int64) rethrows -> [UInt8] {

@@ -224,13 +224,11 @@ struct MovedDeviceWriter: WritingSubject {
 
   fileprivate func insert(registration row: MovedRow) throws {
     let number = try fileNumber(of: row)
-    try RegistrationRowWriter(session).insert([
-      .init(
-        content: try row.prepared(), number: number, publicID: row["public_id"].text,
-        context: RegistrationContext(
-          hub: row.hub, installation: row["installation"].integer ?? 0,
-          at: row["confirmed_at"].integer ?? 0, tagText: row["tag_text"].text))
-    ])
+    try RegistrationRowWriter(session).insert(
+      try row.prepared(), as: number, publicID: row["public_id"].text,
+      in: RegistrationContext(
+        hub: row.hub, installation: row["installation"].integer ?? 0,
+        at: row["confirmed_at"].integer ?? 0, tagText: row["tag_text"].text))
     // Pages that were read before must not affect it.
     try connection.change(
       """

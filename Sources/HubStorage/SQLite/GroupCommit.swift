@@ -8,10 +8,10 @@ extension WriteSession {
   /// Does all waiting work in one transaction, within a time limit; the callers are resumed once it
   /// is durable.
   ///
-  /// Work that fails before it has written anything fails alone. Neighbouring installations are
-  /// written together; if one of them is refused before anything is written, each is tried alone.
-  /// When a unit of work fails halfway, or the commit does, everything is rolled back and each is
-  /// tried in a transaction of its own, so that one cannot fail the others.
+  /// Work that fails before it has written anything fails alone. Neighbouring installations that
+  /// nothing can refuse are written together. When a unit of work fails halfway, or the commit does,
+  /// everything is rolled back and each is tried in a transaction of its own, so that one cannot fail
+  /// the others.
   ///
   /// - Parameter limit: The time after which no further unit of work begins; installations written
   ///   together begin as one.
@@ -52,31 +52,25 @@ extension WriteSession {
     let group = CommitSync.Group()
     let start = connection.totalChanges
     do {
-      // Number of units of work that are done one by one, because together they were refused.
-      var single = 0
       while begun < jobs.count, begun == 0 || ContinuousClock.now < end {
         let job = jobs[jobs.startIndex + begun]
-        let together = single > 0 ? [] : leadingInstallations(of: jobs.dropFirst(begun))
-        let count = max(1, together.count)
-        single = max(0, single - count)
-        begun += count
+        let together = leadingInstallations(of: jobs.dropFirst(begun))
+        begun += max(1, together.count)
         let before = connection.totalChanges
         let (mark, keyMark) = (changes.count, keys.changeCount)
         do {
-          if count > 1 {
-            try InstallationWriter(self).put(together)
+          if together.count > 1 {
+            try InstallationWriter(self).put(together.map(\.prepared))
+            for job in together { job.succeed(()) }
           } else {
             try job.run(self)
           }
         } catch {
-          guard connection.isInTransaction, connection.totalChanges == before else { throw error }
+          guard together.count <= 1, connection.isInTransaction,
+            connection.totalChanges == before
+          else { throw error }
           changes.removeSubrange(mark...)
           keys.dropChanges(from: keyMark)
-          if count > 1 {
-            begun -= count
-            single = count
-            continue
-          }
           health.writeFailed(error)
           job.refuse(StoreError.orRefusal(error))
         }
@@ -94,27 +88,27 @@ extension WriteSession {
     if group.hasWritten { copier.follow(connection) }
   }
 
-  /// Maximum numbers of installations written together, and of their registrations: the time limit is
-  /// not looked at between them.
+  /// Limits of what is written together, because the clock is not looked at meanwhile.
   private static let togetherLimit = (installations: 32, registrations: 128)
 
-  /// The installations with which some work begins, of different devices and of hubs that exist.
-  private func leadingInstallations(of jobs: ArraySlice<WriteJob>) -> [PreparedInstallation] {
-    var found: [PreparedInstallation] = []
-    var (registrations, tags) = (0, 0)
+  /// The installations with which some work begins that can be written together: of different devices,
+  /// and of hubs that exist and have room for them.
+  private func leadingInstallations(of jobs: ArraySlice<WriteJob>) -> [InstallationJob] {
+    var found: [InstallationJob] = []
+    var (registrations, tags, templates) = (0, 0, 0)
     for job in jobs.prefix(Self.togetherLimit.installations) {
-      guard let prepared = (job as? InstallationJob)?.prepared,
-        !found.contains(where: { $0.key == prepared.key }),
-        (try? hasHub(prepared.hub)) == true
+      guard let job = job as? InstallationJob,
+        !found.contains(where: { $0.prepared.key == job.prepared.key })
       else { break }
+      let (prepared, hub) = (job.prepared, job.prepared.hub)
       registrations += prepared.registrations.count
-      tags += prepared.registrations.tagCount
-      guard registrations <= Self.togetherLimit.registrations,
-        // Near a limit each is tried alone, because together they could not be refused one by one.
-        (try? VocabularyWriter(self).hasRoom(
-          tags: tags, templates: registrations, hub: prepared.hub)) == true
+      tags += prepared.tagCount
+      templates += prepared.document.templates.count
+      // What cannot be read now is read again, and fails, alone.
+      guard registrations <= Self.togetherLimit.registrations, (try? hasHub(hub)) == true,
+        (try? VocabularyWriter(self).hasRoom(tags: tags, templates: templates, hub: hub)) == true
       else { break }
-      found.append(prepared)
+      found.append(job)
     }
     return found
   }

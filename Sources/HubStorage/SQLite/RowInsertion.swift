@@ -1,6 +1,6 @@
 import SQLDatabase
 
-/// An `INSERT` of several rows a statement; a rest that does not fill one goes row by row.
+/// An `INSERT` of several rows a statement; what is left over goes row by row.
 ///
 /// Starting a statement, which opens the table and all of its indexes, costs SQLite about as much as a
 /// row.
@@ -29,7 +29,7 @@ struct RowInsertion {
 
   /// - Parameter bind: Binds all values of a row, from parameter `first` on.
   func insert<Row>(
-    _ rows: some RandomAccessCollection<Row>, on connection: any SQLConnection,
+    _ rows: some RandomAccessCollection<Row>, on connection: SQLiteConnection,
     bind: (Row, borrowing Statement, _ first: Int32) throws -> Void
   ) throws {
     var rest = rows[...]

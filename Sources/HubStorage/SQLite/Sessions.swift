@@ -60,7 +60,6 @@ final class WriteSession {
   private let writer: Int64
   /// The state at the beginning of the transaction, with the numbers allocated since.
   var state: StoreState
-  private var stateBefore: StoreState
   /// Changes of the current transaction to the members of tags.
   var changes: [TagChange] = []
   /// Number of ``changes`` that are written.
@@ -95,6 +94,7 @@ final class WriteSession {
   /// because counting again after each refusal would cost too much.
   var sizes = Vocabulary()
   private var committedSizes = Vocabulary()
+  private var committedState: StoreState
 
   struct Vocabulary {
     var tags: [Hub.ID: Int] = [:]
@@ -124,7 +124,7 @@ final class WriteSession {
     self.watch = watch
     self.writer = writer
     state = try StoreState.read(from: connection)
-    stateBefore = state
+    committedState = state
     templates = TemplateTable(connection: connection)
   }
 
@@ -150,7 +150,7 @@ final class WriteSession {
         sizes = Vocabulary()
       }
       state = found
-      stateBefore = found
+      committedState = found
     } catch {
       rollBack()
       throw error
@@ -189,7 +189,7 @@ final class WriteSession {
     hasDroppedTags = false
     hasChangedDirectory = false
     forget()
-    state = stateBefore
+    state = committedState
     sizes = committedSizes
   }
 

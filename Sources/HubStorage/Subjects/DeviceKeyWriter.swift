@@ -96,8 +96,8 @@ struct DeviceKeyWriter: WritingSubject {
   )
 
   private func mergeKeys(_ slice: ArraySlice<DeviceKeyChange>) throws {
-    let present = slice.filter { keys.recent.isFrozen($0.key, $0.number) }
-    try Self.insertion.insert(present, on: connection) { change, row, first in
+    let frozen = slice.filter { keys.recent.isFrozen($0.key, $0.number) }
+    try Self.insertion.insert(frozen, on: connection) { change, row, first in
       try row.bind(change.key.hash, at: first)
       try row.bind(change.number, at: first + 1)
     }

@@ -186,6 +186,9 @@ final class PreparedInstallation: Sendable {
   }
 
   var fingerprint: Int64 { document.fingerprint }
+  /// At least the number of different tags: those that several registrations have count as often, and their
+  /// kinds count, too.
+  var tagCount: Int { registrations.reduce(0) { $0 + $1.tags.count } }
   var key: DeviceKey { .installation(idHash: idHash, hub: hub) }
 
   /// The value of `id_hash` or `user_hash` for an id in lower case.
@@ -196,28 +199,18 @@ final class PreparedInstallation: Sendable {
   }
 }
 
-/// The write of an installation. Without a refusal it has succeeded: one that is written together with
-/// others is not run itself.
-final class InstallationJob: WriteJob, @unchecked Sendable {
-  // `refusal` belongs to the thread that has taken the job, and is handed on with it.
+/// The write of an installation, alone or, by ``InstallationWriter/put(_:)``, together with others.
+final class InstallationJob: WaitedJob<WriteSession, Void>, @unchecked Sendable {
+  // Adds a constant.
   let prepared: PreparedInstallation
-  private let end: JobEnd<Void>
-  private var refusal: (any Error)?
 
   init(_ prepared: PreparedInstallation, end: JobEnd<Void>) {
     self.prepared = prepared
-    self.end = end
+    super.init(end) { session in
+      try session.requireHub(prepared.hub)
+      try InstallationWriter(session).put([prepared])
+    }
   }
-
-  override func run(_ session: WriteSession) throws {
-    refusal = nil
-    try session.requireHub(prepared.hub)
-    try InstallationWriter(session).put([prepared])
-  }
-
-  override func refuse(_ error: any Error) { refusal = error }
-  override func finish() { if let refusal { end.fail(refusal) } else { end.succeed(()) } }
-  override func fail(_ error: any Error) { end.fail(error) }
 }
 
 /// A row of `installation`, without its document.
@@ -239,14 +232,14 @@ struct InstallationWriter: WritingSubject {
   /// one it only records that the device was seen.
   func put(_ all: [PreparedInstallation]) throws {
     var new: [PreparedInstallation] = []
-    var known: [(prepared: PreparedInstallation, row: InstallationRow)] = []
     for prepared in all {
-      let row = try session.deviceKeys().installationRow(
-        prepared.id, idHash: prepared.idHash, hub: prepared.hub)
-      if let row { known.append((prepared, row)) } else { new.append(prepared) }
-    }
-    try insert(new)
-    for (prepared, row) in known {
+      guard
+        let row = try session.deviceKeys().installationRow(
+          prepared.id, idHash: prepared.idHash, hub: prepared.hub)
+      else {
+        new.append(prepared)
+        continue
+      }
       if row.fingerprint == prepared.fingerprint {
         try confirm(row.number, at: prepared.at)
         if row.request != prepared.request {
@@ -259,31 +252,30 @@ struct InstallationWriter: WritingSubject {
         try RemovalWriter(session).forgetRemoved(installation: row.number)
       }
     }
+    try insert(new)
   }
 
   /// Writes new installations, several rows a statement, and derives their registrations.
   private func insert(_ new: [PreparedInstallation]) throws {
-    for prepared in new {
-      try VocabularyWriter(session).requireRoom(for: prepared.registrations, hub: prepared.hub)
+    for prepared in new { try VocabularyWriter(session).requireRoom(for: prepared) }
+    let installations = try new.map { prepared in
+      let document = try document(of: prepared)
+      session.state.lastInstallation += 1
+      return (number: session.state.lastInstallation, prepared: prepared, document: document)
     }
-    let documents = try new.map(document)
-    let last = session.state.lastInstallation
-    session.state.lastInstallation += Int64(new.count)
-    func number(_ index: Int) -> Int64 { last + 1 + Int64(index) }
-    try Self.insertion.insert(new.indices, on: connection) { index, row, first in
-      try bind(new[index], documents[index], as: number(index), to: row, from: first)
+    try Self.insertion.insert(installations, on: connection) { new, row, first in
+      try bind(new.prepared, new.document, as: new.number, to: row, from: first)
     }
     let rows = RegistrationRowWriter(session)
     var registrations: [RegistrationRowWriter.New] = []
-    for (index, prepared) in new.enumerated() {
-      try DeviceKeyWriter(session).addKey(prepared.key, of: number(index))
+    for (number, prepared, _) in installations {
+      try DeviceKeyWriter(session).addKey(prepared.key, of: number)
       if let user = prepared.userHash {
-        try DeviceKeyWriter(session).addKey(
-          .user(hash: user, hub: prepared.hub), of: number(index))
+        try DeviceKeyWriter(session).addKey(.user(hash: user, hub: prepared.hub), of: number)
       }
       try forgetRemovedHandles(of: prepared)
       let context = RegistrationContext(
-        hub: prepared.hub, installation: number(index), at: prepared.at)
+        hub: prepared.hub, installation: number, at: prepared.at)
       for registration in prepared.registrations {
         registrations.append(
           .init(content: registration, number: try rows.nextRegistration(), context: context))
@@ -294,7 +286,7 @@ struct InstallationWriter: WritingSubject {
 
   /// Writes an installation that exists, and derives its registrations.
   func write(_ prepared: PreparedInstallation, over row: InstallationRow) throws {
-    try VocabularyWriter(session).requireRoom(for: prepared.registrations, hub: prepared.hub)
+    try VocabularyWriter(session).requireRoom(for: prepared)
     try update(row, prepared, try document(of: prepared))
     var old = try connection.registrationRows(of: row.number)
     let context = RegistrationContext(hub: prepared.hub, installation: row.number, at: prepared.at)
@@ -304,9 +296,7 @@ struct InstallationWriter: WritingSubject {
       if let index = old.firstIndex(where: { $0.key == registration.key }) {
         try rows.change(old.remove(at: index), to: registration, in: context)
       } else {
-        try rows.insert([
-          .init(content: registration, number: try rows.nextRegistration(), context: context)
-        ])
+        try rows.insert(registration, as: try rows.nextRegistration(), in: context)
       }
     }
     for row in old { try rows.remove(row, hub: prepared.hub) }

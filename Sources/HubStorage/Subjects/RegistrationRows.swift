@@ -85,32 +85,33 @@ struct RegistrationRowWriter: WritingSubject {
     let context: RegistrationContext
   }
 
-  /// Inserts rows, several a statement, and what follows from them.
-  func insert(_ new: [New]) throws {
-    let tags = try tagNumbers(of: new)
-    try Self.insertion.insert(new.indices, on: connection) { index, row, first in
-      try bind(new[index], tags: tags[index].own, to: row, from: first)
-    }
-    for (row, tags) in zip(new, tags) {
-      session.tally.addRegistrations(1, hub: row.context.hub, platform: row.content.platform)
-      for tag in tags.own { TagWriter(session).setTag(tag, of: row.number, isMember: true) }
-      if let name = tags.name {
-        TagWriter(session).setTag(name, of: row.number, isMember: true)
-      }
-    }
-    for row in new where row.content.key.isNative {
-      try HandleWriter(session).noteHandle(
-        of: row.number, row.content.handle, row.content.handleHash, hub: row.context.hub)
-    }
+  func insert(
+    _ registration: PreparedRegistration, as number: RegistrationID, publicID: String? = nil,
+    in context: RegistrationContext
+  ) throws {
+    try insert([
+      New(content: registration, number: number, publicID: publicID, context: context)
+    ])
   }
 
-  /// The numbers of the tags in the column `tags`, and of the template's name.
-  private func tagNumbers(of new: [New]) throws -> [(own: [Int64], name: Int64?)] {
-    let tags = TagWriter(session)
-    return try new.map { row in
-      let name = try tags.nameTag(
-        row.content.key, platform: row.content.platform, hub: row.context.hub)
-      return (try row.content.tags.map(tags.tagNumber), name)
+  /// Inserts rows, several a statement, and what follows from them.
+  func insert(_ new: [New]) throws {
+    let writer = TagWriter(session)
+    let tags = try new.map { try $0.content.tags.map(writer.tagNumber) }
+    try Self.insertion.insert(new.indices, on: connection) { index, row, first in
+      try bind(new[index], tags: tags[index], to: row, from: first)
+    }
+    for (row, tags) in zip(new, tags) {
+      let (content, hub) = (row.content, row.context.hub)
+      session.tally.addRegistrations(1, hub: hub, platform: content.platform)
+      for tag in tags { writer.setTag(tag, of: row.number, isMember: true) }
+      if let name = try writer.nameTag(content.key, platform: content.platform, hub: hub) {
+        writer.setTag(name, of: row.number, isMember: true)
+      }
+      if content.key.isNative {
+        try HandleWriter(session).noteHandle(
+          of: row.number, content.handle, content.handleHash, hub: hub)
+      }
     }
   }
 
@@ -233,11 +234,6 @@ extension SQLConnection {
     try row.bind(number, at: 1)
     return try row.step() ? try RegistrationRow(row) : nil
   }
-}
-
-extension [PreparedRegistration] {
-  /// The number of their tags; one that several have counts as often.
-  var tagCount: Int { reduce(0) { $0 + $1.tags.count } }
 }
 
 extension StoreError {

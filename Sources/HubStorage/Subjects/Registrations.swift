@@ -123,7 +123,7 @@ struct RegistrationWriter: WritingSubject {
     _ new: ClientRegistration, coding: RegistrationIDCoding
   ) throws -> StoredRegistration {
     try session.requireHub(new.hub)
-    try VocabularyWriter(session).requireRoom(for: [new.prepared], hub: new.hub)
+    try VocabularyWriter(session).requireRoom(for: new.prepared, hub: new.hub)
     try RemovalWriter(session).forgetRemoved(handle: new.prepared.handleHash)
     let number = try RegistrationRowWriter(session).nextRegistration()
     return try insert(new, as: number, id: coding.id(of: number, hub: new.hub), publicID: nil)
@@ -133,13 +133,14 @@ struct RegistrationWriter: WritingSubject {
     _ id: String, _ new: ClientRegistration, condition: ETagCondition, coding: RegistrationIDCoding
   ) throws -> RegistrationWrite {
     try session.requireHub(new.hub)
-    try VocabularyWriter(session).requireRoom(for: [new.prepared], hub: new.hub)
     guard let found = try live(id, hub: new.hub, at: new.at, coding: coding) else {
       guard condition == .none else { return .missing }
+      try VocabularyWriter(session).requireRoom(for: new.prepared, hub: new.hub)
       try RemovalWriter(session).forgetRemoved(handle: new.prepared.handleHash)
       return .done(try insert(id, new, coding: coding))
     }
     guard condition.holds(for: String(found.stored.etag)) else { return .stale }
+    try VocabularyWriter(session).requireRoom(for: new.prepared, hub: new.hub)
     try RemovalWriter(session).forgetRemoved(handle: new.prepared.handleHash)
     try RemovalWriter(session).forgetRemoved(registration: found.row.number)
     var stored = found.stored
@@ -219,11 +220,9 @@ struct RegistrationWriter: WritingSubject {
   private func insert(
     _ new: ClientRegistration, as number: RegistrationID, id: String, publicID: String?
   ) throws -> StoredRegistration {
-    try RegistrationRowWriter(session).insert([
-      .init(
-        content: new.prepared, number: number, publicID: publicID,
-        context: new.context(installation: 0, tags: new.draft.tags))
-    ])
+    try RegistrationRowWriter(session).insert(
+      new.prepared, as: number, publicID: publicID,
+      in: new.context(installation: 0, tags: new.draft.tags))
     return StoredRegistration(
       number: number, id: id, draft: new.draft, etag: 1, isDerived: false)
   }

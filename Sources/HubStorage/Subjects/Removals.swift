@@ -211,9 +211,7 @@ struct RemovalWriter: WritingSubject {
         let place = RegistrationContext(
           hub: hub, installation: number, at: (removed ?? all[0]).row.confirmedAt)
         let id = try removed?.row.number ?? RegistrationRowWriter(session).nextRegistration()
-        try RegistrationRowWriter(session).insert([
-          .init(content: registration, number: id, context: place)
-        ])
+        try RegistrationRowWriter(session).insert(registration, as: id, in: place)
         if removed != nil { try keepVersion(of: id) }
       }
       restored += 1

@@ -100,13 +100,8 @@ struct TagWriter: WritingSubject {
     return number
   }
 
-  /// The number of a tag that has a row.
-  func knownNumber(of key: TagKey) throws -> Int64? {
-    try session.tagNumbers[key] ?? connection.tagNumber(key)
-  }
-
   private func insertTag(_ key: TagKey) throws -> Int64 {
-    if key.kind == .plain { try VocabularyWriter(session).makeRoomForTag(hub: key.hub) }
+    if key.kind == .plain { try VocabularyWriter(session).addTag(to: key.hub) }
     session.state.lastTag += 1
     try connection.change(
       "INSERT INTO tag (id, hub, kind, name) VALUES (?1, ?2, ?3, ?4)", session.state.lastTag,

@@ -14,11 +14,14 @@ final class TemplateTable {
 
   private struct Key: Hashable {
     let hub: Hub.ID
+    /// Without its tags.
     let template: PushTemplate
 
     init(_ template: PushTemplate, hub: Hub.ID) {
+      var bare = template
+      bare.tags = []
+      self.template = bare
       self.hub = hub
-      self.template = template.withoutTags
     }
   }
 
@@ -99,14 +102,5 @@ final class TemplateTable {
     var hash = StableHash()
     hash.combine(writer.bytes)
     return hash.value
-  }
-}
-
-extension PushTemplate {
-  /// What a row of `template` holds: tags belong to registrations.
-  var withoutTags: PushTemplate {
-    var bare = self
-    bare.tags = []
-    return bare
   }
 }

@@ -26,7 +26,7 @@ struct VocabularyWriter: WritingSubject {
   /// The number of a template, which gets a row if it has none.
   func templateNumber(_ template: PushTemplate, hub: Hub.ID) throws -> Int64 {
     try templates.number(of: template, hub: hub) {
-      try makeRoomForTemplate(hub: hub)
+      try addTemplate(to: hub)
       session.state.lastTemplate += 1
       return session.state.lastTemplate
     }
@@ -35,84 +35,87 @@ struct VocabularyWriter: WritingSubject {
   /// Forgets a tag whose row was deleted.
   func forgetTag(_ key: TagKey) {
     session.tagNumbers[key] = nil
-    if key.kind == .plain, let size = session.sizes.tags[key.hub] {
-      session.sizes.tags[key.hub] = size - 1
-    }
+    if key.kind == .plain { session.sizes.tags[key.hub]? -= 1 }
   }
 
   /// Forgets the cached templates, because the row of one was deleted.
   func forgetTemplate(of hub: Hub.ID) {
     templates.forget()
-    if let size = session.sizes.templates[hub] { session.sizes.templates[hub] = size - 1 }
+    session.sizes.templates[hub]? -= 1
   }
 
-  /// Refuses a device's tags and templates beyond the limits of its hub, before anything is written:
-  /// what has written something takes all of its transaction with it.
+  /// Refuses an installation whose new tags or templates are too many for its hub, before anything is
+  /// written: later, the whole transaction would be rolled back.
   ///
   /// - Throws: ``StoreError/quota(_:limit:)``.
-  func requireRoom(for registrations: [PreparedRegistration], hub: Hub.ID) throws {
-    guard
-      try !hasRoom(tags: registrations.tagCount, templates: registrations.count, hub: hub)
-    else { return }
-    var newTags: Set<TagKey> = []
-    var newTemplates: Set<PushTemplate> = []
-    for registration in registrations {
-      for tag in registration.tags where tag.kind == .plain {
-        if try TagWriter(session).knownNumber(of: tag) == nil { newTags.insert(tag) }
-      }
-      if let template = registration.template, try !templates.hasRow(template, hub: hub) {
-        newTemplates.insert(template.withoutTags)
-      }
+  func requireRoom(for prepared: PreparedInstallation) throws {
+    let templates = prepared.document.templates
+    if try hasRoom(tags: prepared.tagCount, templates: templates.count, hub: prepared.hub) {
+      return
     }
+    try requireRoom(
+      for: prepared.registrations.flatMap(\.tags), templates.map(\.template), hub: prepared.hub)
+  }
+
+  /// As above, for a registration that a client writes.
+  func requireRoom(for registration: PreparedRegistration, hub: Hub.ID) throws {
+    try requireRoom(for: registration.tags, registration.template.map { [$0] } ?? [], hub: hub)
+  }
+
+  private func requireRoom(
+    for tags: [TagKey], _ templates: [PushTemplate], hub: Hub.ID
+  ) throws {
+    let newTags = try Set(tags).filter {
+      try $0.kind == .plain && session.tagNumbers[$0] == nil && connection.tagNumber($0) == nil
+    }
+    let newTemplates = try Set(templates).filter { try !session.templates.hasRow($0, hub: hub) }
     try requireRoom(tags: newTags.count, templates: newTemplates.count, hub: hub)
   }
 
-  /// Whether a hub may get as many new tags and templates.
-  func hasRoom(tags: Int = 0, templates: Int = 0, hub: Hub.ID) throws -> Bool {
+  /// Whether a hub has room for so many more.
+  func hasRoom(tags: Int, templates: Int, hub: Hub.ID) throws -> Bool {
     if session.isRestoring { return true }
     // A limit may have been lowered below what is there.
     if tags > 0, try tagCount(of: hub) + tags > session.vocabulary.tags { return false }
     return try templates == 0 || templateCount(of: hub) + templates <= session.vocabulary.templates
   }
 
-  /// - Throws: ``StoreError/quota(_:limit:)``.
-  private func requireRoom(tags: Int = 0, templates: Int = 0, hub: Hub.ID) throws {
-    guard try hasRoom(templates: templates, hub: hub) else {
+  private func requireRoom(tags: Int, templates: Int, hub: Hub.ID) throws {
+    guard try hasRoom(tags: 0, templates: templates, hub: hub) else {
       throw StoreError.quota("templates", limit: session.vocabulary.templates)
     }
-    guard try hasRoom(tags: tags, hub: hub) else {
+    guard try hasRoom(tags: tags, templates: 0, hub: hub) else {
       throw StoreError.quota("tags", limit: session.vocabulary.tags)
     }
   }
 
-  func makeRoomForTemplate(hub: Hub.ID) throws {
-    try requireRoom(templates: 1, hub: hub)
-    session.sizes.templates[hub, default: 0] += 1
+  /// Counts a new template.
+  func addTemplate(to hub: Hub.ID) throws {
+    try requireRoom(tags: 0, templates: 1, hub: hub)
+    session.sizes.templates[hub]? += 1
   }
 
-  func makeRoomForTag(hub: Hub.ID) throws {
-    try requireRoom(tags: 1, hub: hub)
-    session.sizes.tags[hub, default: 0] += 1
+  /// Counts a new tag.
+  func addTag(to hub: Hub.ID) throws {
+    try requireRoom(tags: 1, templates: 0, hub: hub)
+    session.sizes.tags[hub]? += 1
   }
 
   private func tagCount(of hub: Hub.ID) throws -> Int {
-    if let known = session.sizes.tags[hub] { return known }
-    let count = try count("tag WHERE hub = ?1 AND kind = \(TagKey.Kind.plain.rawValue)", hub)
-    session.sizes.tags[hub] = count
-    return count
+    try size(
+      &session.sizes.tags[hub], "tag WHERE hub = ?1 AND kind = \(TagKey.Kind.plain.rawValue)", hub)
   }
 
   private func templateCount(of hub: Hub.ID) throws -> Int {
-    if let known = session.sizes.templates[hub] { return known }
-    let count = try count("template WHERE hub = ?1", hub)
-    session.sizes.templates[hub] = count
-    return count
+    try size(&session.sizes.templates[hub], "template WHERE hub = ?1", hub)
   }
 
   /// - Parameter rows: Table and condition, a text of this file.
-  private func count(_ rows: String, _ hub: Hub.ID) throws -> Int {
-    let row = try connection.statement("SELECT COUNT(*) FROM " + rows, hub)
-    return try row.step() ? Int(row.integer(0)) : 0
+  private func size(_ known: inout Int?, _ rows: String, _ hub: Hub.ID) throws -> Int {
+    if let known { return known }
+    let size = Int(try first("SELECT COUNT(*) FROM " + rows, hub) ?? 0)
+    known = size
+    return size
   }
 
   /// Deletes tags and templates that the transaction has left unused.

@@ -60,15 +60,15 @@ final class SQLiteStatement: StatementDriver {
     try check(code)
   }
 
-  /// In bytes: 64 for each parameter, at least 1024.
-  private lazy var boundLimit = max(1_024, 64 * Int(sqlite3_bind_parameter_count(handle)))
-
   /// SQLite gets `nil` as the destructor of these: it neither copies nor frees them.
   /// - Returns: The address of a copy; `nil` if there is no more room.
   private func keep(_ bytes: UnsafeRawBufferPointer) -> UnsafeRawPointer? {
-    guard bytes.count <= boundLimit - boundCount else { return nil }
-    let room = bound ?? .allocate(byteCount: boundLimit, alignment: 1)
+    let room =
+      bound
+      ?? .allocate(
+        byteCount: max(1_024, 64 * Int(sqlite3_bind_parameter_count(handle))), alignment: 1)
     bound = room
+    guard bytes.count <= room.count - boundCount else { return nil }
     let copy = UnsafeMutableRawBufferPointer(rebasing: room[boundCount...].prefix(bytes.count))
     copy.copyMemory(from: bytes)
     boundCount += bytes.count
