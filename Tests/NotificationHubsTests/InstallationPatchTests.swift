@@ -87,6 +87,14 @@ struct InstallationPatchTests {
         #"{"op":"add","path":"/secondaryTiles/u","value":"{\"pushChannel\":\"https://u/\"}"}"#,
         #","u":{"pushChannel":"https://u/","pushChannelExpired":false}"#
       ),
+      (
+        #"{"op":"add","path":"/secondaryTiles/u","value":{"pushChannel":"https://u/","pushChannelExpired":true}}"#,
+        #","u":{"pushChannel":"https://u/","pushChannelExpired":false}"#
+      ),
+      (
+        #"{"op":"add","path":"/secondaryTiles","value":{"u":{"pushChannel":"https://u/","expiredPushChannel":true}}}"#,
+        #","u":{"pushChannel":"https://u/","pushChannelExpired":false}"#
+      ),
       (#"{"op":"remove","path":"/secondaryTiles/tile"}"#, #""tags":["x","main"]}}}"#),
       (
         #"{"op":"replace","path":"/secondaryTiles/tile/pushChannel","value":"https://v/"}"#,

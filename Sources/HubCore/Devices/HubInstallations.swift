@@ -51,11 +51,7 @@ package struct HubInstallations: HubSubject {
   ) throws(HubFailure) -> (Installation, [RegistrationDraft]) {
     let installation = try checked(hub: hub, at: now) { () throws(WireFormatError) in
       var installation = try Installation.decode(body, id: id)
-      // Only the hub knows the push service's replies about the channel.
-      installation.pushChannelExpired = false
-      for tile in installation.secondaryTiles.keys {
-        installation.secondaryTiles[tile]?.pushChannelExpired = false
-      }
+      installation.forgetExpiry()
       return installation
     }
     try limits.checkRetired(installation.platform)

@@ -129,11 +129,14 @@ extension Installation {
     _ body: [UInt8], id: String
   ) throws(WireFormatError) -> Installation {
     var installation = try decode(body, id: id)
-    installation.pushChannelExpired = false
-    for name in installation.secondaryTiles.keys {
-      installation.secondaryTiles[name]?.pushChannelExpired = false
-    }
+    installation.forgetExpiry()
     return try installation.validated()
+  }
+
+  /// Removes what a request says of expired channels: only the hub knows the push services' replies.
+  package mutating func forgetExpiry() {
+    pushChannelExpired = false
+    secondaryTiles = secondaryTiles.mapValues(\.asRequested)
   }
 
   /// Decodes an installation without validating its values.
@@ -178,5 +181,14 @@ extension PushTemplate: Codable {
   /// Encodes the form that an installation contains.
   public func encode(to encoder: any Encoder) throws {
     try JSONValue.parse(Array(jsonText.utf8)).encode(to: encoder)
+  }
+}
+
+extension SecondaryTile {
+  /// See ``Installation/forgetExpiry()``.
+  var asRequested: SecondaryTile {
+    var tile = self
+    tile.pushChannelExpired = false
+    return tile
   }
 }

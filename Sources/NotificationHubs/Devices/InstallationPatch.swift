@@ -250,7 +250,7 @@ extension InstallationPatch.Operation {
       let tiles = try object { reader, fault throws(SyntaxFault) in
         try reader.tiles(orElse: fault)
       }
-      installation.secondaryTiles.merge(tiles) { $1 }
+      installation.secondaryTiles.merge(tiles.mapValues(\.asRequested)) { $1 }
     case ("secondarytiles", 2...): try apply(to: &installation.secondaryTiles)
     default: throw unknownPath
     }
@@ -259,7 +259,7 @@ extension InstallationPatch.Operation {
   private func apply(to tiles: inout [String: SecondaryTile]) throws(WireFormatError) {
     let name = path[1]
     if path.count == 2 {
-      tiles[name] = isRemoval ? nil : try InstallationReader.tile(in: try structure())
+      tiles[name] = isRemoval ? nil : try InstallationReader.tile(in: try structure()).asRequested
       return
     }
     guard var tile = tiles[name] else { throw fault("there is no such secondary tile") }
