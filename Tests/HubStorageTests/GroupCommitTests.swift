@@ -102,6 +102,84 @@ struct GroupCommitTests {
     }
   }
 
+  @Test("after another process has made room and a unit has failed, the room is known")
+  func roomOfOthers() async throws {
+    struct Failure: Error {}
+    try await withDirectory { directory in
+      let path = directory.path("hub.sqlite")
+      var options = SQLiteHubStore.Options()
+      options.tagsPerHub = 2
+      let store = try await SQLiteHubStore.open(at: path, sealing: TestSealing(), options: options)
+      let other = try await SQLiteHubStore.open(at: path, sealing: TestSealing(), options: options)
+      let hub = try await makeHub(store)
+      try await store.put(SampleDevice("i-1", tags: ["a", "b"]), hub: hub, at: .now)
+      #expect(try await other.deleteInstallation("i-1", hub: hub))
+      await #expect(throws: Failure.self) {
+        try await store.write { session in
+          _ = try TagWriter(session).tagNumber(.everyone(.native(.wns), hub: hub))
+          throw Failure()
+        }
+      }
+      try await store.put(SampleDevice("i-2", tags: ["c", "d"]), hub: hub, at: .now)
+      try await store.close()
+      try await other.close()
+    }
+  }
+
+  @Test("a read that fails between two leaves nothing of either but what is tried again")
+  func failingRead() async throws {
+    try await withDirectory { directory in
+      let path = directory.path("hub.sqlite")
+      let disk = try FaultyDisk()
+      var options = SQLiteHubStore.Options()
+      options.fileSystem = disk.name
+      options.groupTime = .seconds(600)
+      var store = try await SQLiteHubStore.open(at: path, sealing: TestSealing(), options: options)
+      let hub = try await makeHub(store)
+      // So many that the page of one has to be read after the start.
+      for number in 0..<10 {
+        let tags = (0..<100).map { Tag(rawValue: "some-longer-tag-\(number)-\($0)") }
+        try await store.put(SampleDevice("old-\(number)", tags: tags), hub: hub, at: .now)
+      }
+      try await store.close()
+      store = try await SQLiteHubStore.open(at: path, sealing: TestSealing(), options: options)
+      let opened = store
+      let isThere = try await opened.write { session in try session.hasHub(hub) }
+      #expect(isThere)
+      let isArmed = Counter()
+      let release = try await holdWriter(of: opened)
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        group.addTask { try await opened.put(SampleDevice("first"), hub: hub, at: .now) }
+        while await opened.statistics().waiting < 1 { await Task.yield() }
+        group.addTask {
+          try await opened.write(as: .asked(.devices)) { _ in
+            // Only the first time it is tried.
+            if isArmed.value.add(1, ordering: .relaxed).oldValue == 0 {
+              disk.fault = .failsNextRead
+            }
+          }
+        }
+        while await opened.statistics().waiting < 2 { await Task.yield() }
+        group.addTask {
+          let tags = [Tag(rawValue: "some-longer-tag-7-7")]
+          try await opened.put(SampleDevice("second", tags: tags), hub: hub, at: .now)
+        }
+        while await opened.statistics().waiting < 3 { await Task.yield() }
+        release()
+        try await group.waitForAll()
+      }
+      guard case .none = disk.fault else {
+        Issue.record("nothing was read")
+        return
+      }
+      #expect(isArmed.value.load(ordering: .relaxed) == 2)
+      let query = AudienceQuery(hub: hub, kind: .native(.apns), expression: nil, asOf: .now)
+      #expect(try await opened.count(query) == 12)
+      #expect(try await opened.write { try $0.first("SELECT COUNT(*) FROM registration") } == 12)
+      try await opened.close()
+    }
+  }
+
   @Test("devices that share one are what they would be alone, whatever they have in common")
   func together() async throws {
     // Some share a handle or a user, each eighth comes twice; 20 are there before.

@@ -54,7 +54,7 @@ extension WriteSession {
     do {
       while begun < jobs.count, begun == 0 || ContinuousClock.now < end {
         let job = jobs[jobs.startIndex + begun]
-        let together = leadingInstallations(of: jobs.dropFirst(begun))
+        let together = try leadingInstallations(of: jobs.dropFirst(begun))
         begun += max(1, together.count)
         let before = connection.totalChanges
         let (mark, keyMark) = (changes.count, keys.changeCount)
@@ -89,24 +89,28 @@ extension WriteSession {
   }
 
   /// Limits of what is written together, because the clock is not looked at meanwhile.
-  private static let togetherLimit = (installations: 32, registrations: 128)
+  private static let togetherLimit = (installations: 32, registrations: 128, tags: 1_024)
 
   /// The installations with which some work begins that can be written together: of different devices,
-  /// and of hubs that exist and have room for them.
-  private func leadingInstallations(of jobs: ArraySlice<WriteJob>) -> [InstallationJob] {
+  /// of hubs that exist, and none that could be refused.
+  private func leadingInstallations(
+    of jobs: ArraySlice<WriteJob>
+  ) throws -> [InstallationJob] {
+    let vocabulary = VocabularyWriter(self)
     var found: [InstallationJob] = []
     var (registrations, tags, templates) = (0, 0, 0)
     for job in jobs.prefix(Self.togetherLimit.installations) {
       guard let job = job as? InstallationJob,
         !found.contains(where: { $0.prepared.key == job.prepared.key })
       else { break }
-      let (prepared, hub) = (job.prepared, job.prepared.hub)
+      let prepared = job.prepared
       registrations += prepared.registrations.count
       tags += prepared.tagCount
       templates += prepared.document.templates.count
-      // What cannot be read now is read again, and fails, alone.
-      guard registrations <= Self.togetherLimit.registrations, (try? hasHub(hub)) == true,
-        (try? VocabularyWriter(self).hasRoom(tags: tags, templates: templates, hub: hub)) == true
+      guard registrations <= Self.togetherLimit.registrations, tags <= Self.togetherLimit.tags,
+        try hasHub(prepared.hub),
+        try vocabulary.hasRoom(tags: tags, templates: templates, hub: prepared.hub)
+          || vocabulary.bringsNothingNew(prepared)
       else { break }
       found.append(job)
     }

@@ -148,6 +148,7 @@ final class WriteSession {
       if found != state {
         forget()
         sizes = Vocabulary()
+        committedSizes = Vocabulary()
       }
       state = found
       committedState = found

@@ -14,13 +14,10 @@ final class TemplateTable {
 
   private struct Key: Hashable {
     let hub: Hub.ID
-    /// Without its tags.
     let template: PushTemplate
 
     init(_ template: PushTemplate, hub: Hub.ID) {
-      var bare = template
-      bare.tags = []
-      self.template = bare
+      self.template = template.withoutTags
       self.hub = hub
     }
   }
@@ -102,5 +99,14 @@ final class TemplateTable {
     var hash = StableHash()
     hash.combine(writer.bytes)
     return hash.value
+  }
+}
+
+extension PushTemplate {
+  /// What a row of `template` holds.
+  var withoutTags: PushTemplate {
+    var bare = self
+    bare.tags = []
+    return bare
   }
 }

@@ -50,41 +50,61 @@ struct VocabularyWriter: WritingSubject {
   /// - Throws: ``StoreError/quota(_:limit:)``.
   func requireRoom(for prepared: PreparedInstallation) throws {
     let templates = prepared.document.templates
-    if try hasRoom(tags: prepared.tagCount, templates: templates.count, hub: prepared.hub) {
-      return
-    }
-    try requireRoom(
-      for: prepared.registrations.flatMap(\.tags), templates.map(\.template), hub: prepared.hub)
+    if hasRoom(tags: prepared.tagCount, templates: templates.count, hub: prepared.hub) { return }
+    let new = try newNames(of: prepared)
+    try requireRoom(tags: new.tags, templates: new.templates, hub: prepared.hub)
   }
 
   /// As above, for a registration that a client writes.
   func requireRoom(for registration: PreparedRegistration, hub: Hub.ID) throws {
-    try requireRoom(for: registration.tags, registration.template.map { [$0] } ?? [], hub: hub)
+    let new = try newNames(
+      registration.tags, registration.template.map { [$0] } ?? [], hub: hub)
+    try requireRoom(tags: new.tags, templates: new.templates, hub: hub)
   }
 
-  private func requireRoom(
-    for tags: [TagKey], _ templates: [PushTemplate], hub: Hub.ID
-  ) throws {
-    let newTags = try Set(tags).filter {
-      try $0.kind == .plain && session.tagNumbers[$0] == nil && connection.tagNumber($0) == nil
-    }
-    let newTemplates = try Set(templates).filter { try !session.templates.hasRow($0, hub: hub) }
-    try requireRoom(tags: newTags.count, templates: newTemplates.count, hub: hub)
-  }
-
-  /// Whether a hub has room for so many more.
-  func hasRoom(tags: Int, templates: Int, hub: Hub.ID) throws -> Bool {
+  /// Whether a hub is known to have room for so many more. Nothing is counted to find out.
+  func hasRoom(tags: Int, templates: Int, hub: Hub.ID) -> Bool {
     if session.isRestoring { return true }
-    // A limit may have been lowered below what is there.
-    if tags > 0, try tagCount(of: hub) + tags > session.vocabulary.tags { return false }
-    return try templates == 0 || templateCount(of: hub) + templates <= session.vocabulary.templates
+    guard let tagCount = session.sizes.tags[hub], let templateCount = session.sizes.templates[hub]
+    else { return false }
+    return tagCount + tags <= session.vocabulary.tags
+      && templateCount + templates <= session.vocabulary.templates
+  }
+
+  func bringsNothingNew(_ prepared: PreparedInstallation) throws -> Bool {
+    try newNames(of: prepared) == (0, 0)
+  }
+
+  private func newNames(
+    of prepared: PreparedInstallation
+  ) throws -> (tags: Int, templates: Int) {
+    try newNames(
+      prepared.registrations.lazy.flatMap(\.tags),
+      prepared.document.templates.lazy.map(\.template), hub: prepared.hub)
+  }
+
+  /// The numbers of different tags and templates that have no row.
+  private func newNames(
+    _ tags: some Sequence<TagKey>, _ templates: some Sequence<PushTemplate>, hub: Hub.ID
+  ) throws -> (tags: Int, templates: Int) {
+    var newTags: Set<TagKey> = []
+    for tag in tags where tag.kind == .plain && session.tagNumbers[tag] == nil {
+      if try !newTags.contains(tag) && connection.tagNumber(tag) == nil { newTags.insert(tag) }
+    }
+    var newTemplates: Set<PushTemplate> = []
+    for template in templates where try !session.templates.hasRow(template, hub: hub) {
+      newTemplates.insert(template.withoutTags)
+    }
+    return (newTags.count, newTemplates.count)
   }
 
   private func requireRoom(tags: Int, templates: Int, hub: Hub.ID) throws {
-    guard try hasRoom(tags: 0, templates: templates, hub: hub) else {
+    if session.isRestoring { return }
+    // Where there is nothing new, what is there may be beyond a limit that was lowered.
+    if templates > 0, try templateCount(of: hub) + templates > session.vocabulary.templates {
       throw StoreError.quota("templates", limit: session.vocabulary.templates)
     }
-    guard try hasRoom(tags: tags, templates: 0, hub: hub) else {
+    if tags > 0, try tagCount(of: hub) + tags > session.vocabulary.tags {
       throw StoreError.quota("tags", limit: session.vocabulary.tags)
     }
   }

@@ -73,7 +73,12 @@ struct DiskFile {
         .release()
       return code
     }
-    methods.xRead = { calls($0).xRead(real($0), $1, $2, $3) }
+    methods.xRead = { file, bytes, count, offset in
+      let record = record(file)
+      let code = record.disk.read(record.path)
+      guard code == SQLITE_OK else { return code }
+      return calls(file).xRead(real(file), bytes, count, offset)
+    }
     methods.xWrite = { file, bytes, count, offset in
       let record = record(file)
       var size: Int64 = 0

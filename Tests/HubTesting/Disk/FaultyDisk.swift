@@ -16,6 +16,8 @@ package final class FaultyDisk: @unchecked Sendable {
     case failsWrites
     /// A sync says that it has failed.
     case failsSyncs
+    /// The next read of a file fails, once.
+    case failsNextRead
   }
 
   /// The moment of a power cut.
@@ -114,6 +116,14 @@ package final class FaultyDisk: @unchecked Sendable {
 
   private func delete(_ path: String) { locked { model.delete(path) } }
 
+  func read(_ path: String) -> Int32 {
+    locked {
+      guard case .failsNextRead = currentFault else { return SQLITE_OK }
+      currentFault = .none
+      return failedRead
+    }
+  }
+
   /// - Parameter size: Of the file before.
   func write(_ path: String, _ bytes: UnsafeRawBufferPointer, at offset: Int, size: Int) -> Int32 {
     locked {
@@ -146,6 +156,7 @@ package final class FaultyDisk: @unchecked Sendable {
 }
 
 // Macros that are sums do not reach Swift.
+private let failedRead = SQLITE_IOERR | (1 << 8)
 private let failedWrite = SQLITE_IOERR | (3 << 8)
 private let failedSync = SQLITE_IOERR | (4 << 8)
 
