@@ -6,13 +6,19 @@
 
 // libmicrohttpd's variadic calls, which Swift cannot import, each with the one shape we use.
 
-/// Starts a daemon without a listening socket, which serves what `MHD_add_connection` gives it on
-/// `threads` threads of its own. Everything is passed `cls`. Requests without `Host` and with blanks in the target come
+// Where there is no epoll, the library waits on a thread of its own, and `MHD_run` does nothing.
+#ifdef __linux__
+#define MHD_WAITS_ITSELF 0
+#else
+#define MHD_WAITS_ITSELF 1
+#endif
+
+/// Starts a daemon without a listening socket, which serves what `MHD_add_connection` gives it whenever
+/// `MHD_run` is called. Everything is passed `cls`. Requests without `Host` and with blanks in the target come
 /// through to `access`: anyone who refuses them words the refusal. With a certificate (PEM, the leaf first) and its key
 /// (PEM) it speaks TLS 1.2 and 1.3 only, in place of plain HTTP; both texts are copied.
 static inline struct MHD_Daemon *mhd_start(
-    unsigned int threads, unsigned int connections,
-    size_t connection_memory, const char *certificate, const char *key, MHD_LogCallback log,
+    unsigned int connections, size_t connection_memory, const char *certificate, const char *key, MHD_LogCallback log,
     MHD_AccessHandlerCallback access,
     void *(*uri_log)(void *cls, const char *uri, struct MHD_Connection *connection),
     MHD_RequestCompletedCallback completed, MHD_NotifyConnectionCallback notify, void *cls) {
@@ -23,12 +29,11 @@ static inline struct MHD_Daemon *mhd_start(
       {MHD_OPTION_END, 0, NULL}};
   struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
   return MHD_start_daemon(
-      MHD_USE_AUTO_INTERNAL_THREAD | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ITC |
+      (MHD_WAITS_ITSELF ? MHD_USE_AUTO_INTERNAL_THREAD : MHD_USE_EPOLL) | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ITC |
           MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
           (certificate ? MHD_USE_TLS : 0),
       0, NULL, NULL, access, cls,
       MHD_OPTION_EXTERNAL_LOGGER, log, cls,
-      MHD_OPTION_THREAD_POOL_SIZE, threads,
       MHD_OPTION_CONNECTION_LIMIT, connections,
       MHD_OPTION_CONNECTION_MEMORY_LIMIT, connection_memory,
       MHD_OPTION_URI_LOG_CALLBACK, uri_log, cls,
@@ -36,6 +41,20 @@ static inline struct MHD_Daemon *mhd_start(
       MHD_OPTION_NOTIFY_CONNECTION, notify, cls,
       MHD_OPTION_ARRAY, certificate ? tls : none,
       MHD_OPTION_END);
+}
+
+/// What is readable when `MHD_run` has something to do, or -1.
+static inline int mhd_poll_descriptor(struct MHD_Daemon *daemon) {
+  if (MHD_WAITS_ITSELF) return -1;
+  const union MHD_DaemonInfo *info = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_EPOLL_FD);
+  return info ? info->epoll_fd : -1;
+}
+
+/// How many milliseconds later `MHD_run` has something to do in any case, or -1.
+static inline int mhd_poll_timeout(struct MHD_Daemon *daemon) {
+  MHD_UNSIGNED_LONG_LONG timeout;
+  if (MHD_WAITS_ITSELF || MHD_get_timeout(daemon, &timeout) != MHD_YES) return -1;
+  return timeout > 1000000 ? 1000000 : (int) timeout;
 }
 
 /// The connection's socket, or -1.

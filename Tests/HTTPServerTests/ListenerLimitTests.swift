@@ -1,3 +1,4 @@
+import Foundation
 import HTTP2
 import HTTPServer
 import HubTesting
@@ -44,6 +45,59 @@ struct ListenerLimitTests {
         return HTTPClock.system.now()
       }
     }
+  }
+
+  /// Holds the thread that starts a handler until it is opened.
+  private final class Gate: @unchecked Sendable {  // guarded by `condition`
+    private let condition = NSCondition()
+    private var isHolding = false
+    private var isOpen = false
+
+    func pass() {
+      condition.withLock {
+        isHolding = true
+        condition.broadcast()
+        while !isOpen { condition.wait() }
+      }
+    }
+    func close() { condition.withLock { (isHolding, isOpen) = (false, false) } }
+    func awaitHolding() { condition.withLock { while !isHolding { condition.wait() } } }
+    func open() {
+      condition.withLock {
+        isOpen = true
+        condition.broadcast()
+      }
+    }
+  }
+
+  @Test("connections that become ready together are all served, however many they are")
+  func readyTogether() async throws {
+    var configuration = HTTPConfiguration()
+    configuration.threads = 2
+    let gate = Gate()
+    try await withServer(
+      configuration,
+      answer: { request in
+        if "\(request.target)" == "/hold" { gate.pass() }
+        return await echo(request)
+      },
+      body: { server in
+        let port = server.port
+        try await onThread {
+          let holder = try RawClient(port: port)
+          // On one thread or two: libmicrohttpd takes 128 at a time.
+          let clients = try (0..<270).map { _ in try RawClient(port: port) }
+          for count in 100...270 {
+            gate.close()
+            try holder.send("GET /hold HTTP/1.1\r\nHost: h\r\n\r\n")
+            gate.awaitHolding()
+            for client in clients[..<count] { try client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n") }
+            gate.open()
+            for client in clients[..<count] { #expect(try client.readReply().status == 200) }
+            #expect(try holder.readReply().status == 200)
+          }
+        }
+      })
   }
 
   @Test("a listener without connections looks at nothing, and at the first one that comes")
@@ -418,6 +472,8 @@ struct ListenerLimitTests {
       _ = try client.readLine()
       clock.awaitRound()
       clock.advance(by: .seconds(61))
+      // Otherwise a fast client could have read all of it first.
+      clock.awaitRound(looks: 1)
       return try client.readToEnd().utf8.count
     }
     #expect(read < size)

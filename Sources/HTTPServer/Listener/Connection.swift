@@ -54,7 +54,7 @@ final class Connection: Sendable {
   private let work = Mutex(Work())
 
   private struct Work {
-    var daemon: Daemon?
+    var worker: DaemonWorker?
     var exchange: Exchange?
     var stream: BodyChannel?
     var link: HTTP2ServerConnection?
@@ -117,10 +117,10 @@ final class Connection: Sendable {
     _ = self.deadline.compareExchange(expected: idle, desired: deadline, ordering: .relaxed)
   }
 
-  /// The daemon that serves it, if any.
-  var daemon: Daemon? {
-    get { work.withLock { $0.daemon } }
-    set { work.withLock { $0.daemon = newValue } }
+  /// The thread of libmicrohttpd that serves it, if any.
+  var worker: DaemonWorker? {
+    get { work.withLock { $0.worker } }
+    set { work.withLock { $0.worker = newValue } }
   }
 
   /// The HTTP/1.1 request being served, if any.

@@ -264,7 +264,7 @@ extension Engine {
     case .stream(let body):
       nonisolated(unsafe) let handle = handle  // the channel's lock guards it from here on
       let sleeper = BodyChannel.Sleeper(
-        sleep: { MHD_suspend_connection(handle) }, wake: { MHD_resume_connection(handle) })
+        sleep: { MHD_suspend_connection(handle) }, wake: { connection.worker?.resume(handle) })
       let channel = BodyChannel(sleeper) { [self] in
         deadline(configuration.streamStallTimeout)
       }
@@ -281,7 +281,7 @@ extension Engine {
     }
     if phase.load(ordering: .sequentiallyConsistent) != .running || exchange.intake.isAmbiguous
       || exchange.intake.isChunked
-      || connection.daemon?.isRetired.load(ordering: .relaxed) == true
+      || connection.worker?.daemon.isRetired.load(ordering: .relaxed) == true
     {
       MHD_add_response_header(created, "Connection", "close")
     }

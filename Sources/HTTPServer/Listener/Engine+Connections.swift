@@ -64,10 +64,13 @@ extension Engine {
   /// Passes a connection to libmicrohttpd.
   func serveHTTP1(_ connection: Connection) {
     guard let daemon = takeDaemon() else { return close(connection) }
-    connection.daemon = daemon
     connections.setInTransit(true, connection)
     inTransit.withLock { $0[connection.socket] = connection }
-    guard !daemon.serve(connection) else { return }
+    daemon.serve(connection)
+  }
+
+  /// Unregisters a connection that libmicrohttpd has closed at once.
+  func refused(_ connection: Connection, by daemon: Daemon) {
     inTransit.withLock { $0[connection.socket] = nil }
     daemon.openConnections.subtract(1, ordering: .sequentiallyConsistent)
     forget(connection)

@@ -157,7 +157,7 @@ final class Engine: Sendable {
     // A stream may be endless, but a daemon must end: the streams of the certificate before the
     // previous one are cut, and their clients reconnect.
     for connection in connections.all(of: self)
-    where earlier.contains(where: { $0 === connection.daemon }) {
+    where earlier.contains(where: { $0 === connection.worker?.daemon }) {
       connection.stream?.fail(.stopping)
     }
   }

@@ -119,7 +119,7 @@ final class Exchange: RequestOwner, @unchecked Sendable {
       case .receiving: state.phase = .answered(response)
       case .suspended(let handle):
         state.phase = .answered(response)
-        MHD_resume_connection(handle)
+        connection.worker?.resume(handle)
       case .answered, .over: break
       }
     }

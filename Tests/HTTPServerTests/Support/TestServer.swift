@@ -64,10 +64,11 @@ final class HandClock: @unchecked Sendable {  // guarded by `condition`
 
   /// Blocks until the server, which reads the clock each time that it looks at its connections, has
   /// looked at those of now.
-  func awaitRound() {
+  ///
+  /// - Parameter looks: A connection that is accepted reads it as well.
+  func awaitRound(looks: Int = 3) {
     condition.withLock {
-      // A connection that is accepted reads it as well.
-      let enough = reads + 3
+      let enough = reads + looks
       while reads < enough { condition.wait() }
     }
   }
