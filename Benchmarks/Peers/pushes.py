@@ -168,7 +168,7 @@ def main():
 
 
 parser = argparse.ArgumentParser(prog="script/bench-peers pushes", description=__doc__)
-parser.add_argument("--bench", required=True, help=argparse.SUPPRESS)
+parser.add_argument("--bench", help=argparse.SUPPRESS)
 parser.add_argument("--rounds", type=int, default=5, help="rounds through all peers (5)")
 parser.add_argument("--count", type=int, default=200_000, help="pushes a run (200000)")
 parser.add_argument("--json", action="store_true", help="one JSON value in place of the table")

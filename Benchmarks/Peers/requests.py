@@ -205,9 +205,13 @@ def main():
 
 
 parser = argparse.ArgumentParser(prog="script/bench-peers requests", description=__doc__)
-parser.add_argument("--belfry", required=True, help="the program, built in release mode")
+parser.add_argument("--belfry", metavar="FILE", help="the program (default: it is built)")
 parser.add_argument("--rounds", type=int, default=4, help="rounds through all servers (4)")
 parser.add_argument("--count", type=int, default=20_000, help="requests a run (20000)")
 parser.add_argument("--connections", type=int, default=64, help="connections of the load (64)")
 arguments = parser.parse_args()
+if arguments.rounds < 1:
+    parser.error("--rounds must be at least 1")
+if not os.access(arguments.belfry or "", os.X_OK):
+    parser.error(f"--belfry: there is no program {arguments.belfry}")
 main()

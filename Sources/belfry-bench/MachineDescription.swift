@@ -32,9 +32,14 @@ struct MachineDescription: Sendable, Encodable {
       return String(decoding: bytes.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     #else
       let text = (try? String(contentsOfFile: "/proc/cpuinfo", encoding: .utf8)) ?? ""
-      let line = text.split(separator: "\n").first { $0.hasPrefix("model name") }
-      let model = line?.split(separator: ":", maxSplits: 1).last
-      return model.map { $0.trimmingCharacters(in: .whitespaces) } ?? "unknown CPU"
+      func value(_ name: String) -> String? {
+        let line = text.split(separator: "\n").first { $0.hasPrefix(name + "\t") }
+        return line?.split(separator: ":", maxSplits: 1).last?.trimmingCharacters(in: .whitespaces)
+      }
+      // The names of virtual machines' processors often leave out the generation.
+      let number = [("family", value("cpu family")), ("model", value("model"))]
+        .compactMap { name, number in number.map { ", \(name) \($0)" } }
+      return (value("model name") ?? "unknown CPU") + number.joined()
     #endif
   }
 

@@ -53,6 +53,32 @@ extension CommandLineSuite {
       #expect(try await second.end() == 0)
     }
 
+    @Test("a line with more new tags than the hub may have is refused alone")
+    func quota() async throws {
+      let scratch = try Scratch()
+      let made = try await BelfryProcess.run(["hub", "create", "shop", "--data", scratch.path])
+      #expect(made.0 == 0, "\(made.2)")
+      let lines = [("a", #""x""#), ("b", #""p","q""#), ("c", #""x""#)].map { id, tags in
+        #"{"installationId":"\#(id)","platform":"fcmv1","pushChannel":"t-\#(id)","tags":[\#(tags)]}"#
+      }
+      let file = try scratch.file("devices.txt", lines.joined(separator: "\n"))
+      let configuration = try scratch.file(
+        "belfry.json", #"{"data":"\#(scratch.path)","tagsPerHub":2}"#)
+      // One after the other: the second can only be refused once the first has its tag.
+      for line in 1...3 {
+        let one = try scratch.file("line.txt", lines[line - 1])
+        let (code, output, errors) = try await BelfryProcess.run([
+          "import", one, "--config", configuration,
+        ])
+        #expect(code == (line == 2 ? 1 : 0), "\(errors)")
+        #expect(output.contains(line == 2 ? "imported 0 lines, 1 failed" : "imported 1 lines"))
+        #expect(errors.contains("line 1: QuotaExceeded: with this the hub") == (line == 2))
+      }
+      let all = try await BelfryProcess.run(["import", file, "--config", configuration])
+      #expect(all.0 == 1)
+      #expect(all.1.contains("imported 2 lines, 1 failed"), "\(all.1) \(all.2)")
+    }
+
     @Test("two thousand registrations of every platform come out as they went in")
     func identicalLists() async throws {
       let scratch = try Scratch()

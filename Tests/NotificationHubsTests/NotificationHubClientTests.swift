@@ -99,6 +99,16 @@ struct NotificationHubClientTests {
     #expect(receipt.notificationID == nil && receipt.location == nil)
   }
 
+  @Test("a hub at its limit of tags is full, and the key is not wrong")
+  func quota() async throws {
+    let envelope = ErrorEnvelope(code: 403, message: "QuotaExceeded: more", trackingID: "1a-2b")
+    let reply = TransportReply(status: 403, body: Data(envelope.xml(at: Date()).utf8))
+    let error = await Self.failure {
+      try await Self.client(FakeTransport(reply), retries: 3).delete(installation: "x")
+    }
+    #expect(error?.kind == .quotaExceeded && error?.detail == "QuotaExceeded: more")
+  }
+
   @Test(
     "each status gets its kind, with detail and tracking id",
     arguments: [

@@ -38,8 +38,8 @@ package enum StoreError: Error, Hashable, CustomStringConvertible {
     case .noHub: "no such hub"
     case .policyExists(let name): "an access policy named '\(name)' exists"
     case .quota(let what, let limit):
-      "the hub has \(limit) different \(what), which is the most that it may have; use fewer, or let the "
-        + "operator of this server raise \(what)PerHub"
+      "with this the hub would have more than \(limit) different \(what); bring fewer new ones, or let "
+        + "the operator of this server raise \(what)PerHub"
     case .busy: "too many requests with this key wait already"
     case .cannotOpen(let what): "cannot use the database: \(what)"
     case .diskFull: "the disk that holds the database is full; make room and try again"

@@ -186,8 +186,8 @@ final class PreparedInstallation: Sendable {
   }
 
   var fingerprint: Int64 { document.fingerprint }
-  /// At least the number of different tags: those that several registrations have count as often, and their
-  /// kinds count, too.
+  /// At least the number of different tags: one that several registrations have counts as often, and
+  /// their kinds count, too.
   var tagCount: Int { registrations.reduce(0) { $0 + $1.tags.count } }
   var key: DeviceKey { .installation(idHash: idHash, hub: hub) }
 

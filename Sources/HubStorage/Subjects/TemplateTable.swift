@@ -64,6 +64,7 @@ final class TemplateTable {
 
   func hasRow(_ template: PushTemplate, hub: Hub.ID) throws -> Bool {
     let key = Key(template, hub: hub)
+    if let last, last.key == key { return true }
     return try numbers[key] ?? find(key) != nil
   }
 

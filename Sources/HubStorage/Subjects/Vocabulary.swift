@@ -71,6 +71,7 @@ struct VocabularyWriter: WritingSubject {
       && templateCount + templates <= session.vocabulary.templates
   }
 
+  /// Whether all tags and templates of an installation are there already.
   func bringsNothingNew(_ prepared: PreparedInstallation) throws -> Bool {
     try newNames(of: prepared) == (0, 0)
   }
@@ -99,12 +100,13 @@ struct VocabularyWriter: WritingSubject {
   }
 
   private func requireRoom(tags: Int, templates: Int, hub: Hub.ID) throws {
-    if session.isRestoring { return }
-    // Where there is nothing new, what is there may be beyond a limit that was lowered.
-    if templates > 0, try templateCount(of: hub) + templates > session.vocabulary.templates {
+    // Without new ones, what is there may be beyond a limit that was lowered.
+    guard tags + templates > 0, !session.isRestoring else { return }
+    let (tagCount, templateCount) = (try tagCount(of: hub), try templateCount(of: hub))
+    if templates > 0, templateCount + templates > session.vocabulary.templates {
       throw StoreError.quota("templates", limit: session.vocabulary.templates)
     }
-    if tags > 0, try tagCount(of: hub) + tags > session.vocabulary.tags {
+    if tags > 0, tagCount + tags > session.vocabulary.tags {
       throw StoreError.quota("tags", limit: session.vocabulary.tags)
     }
   }

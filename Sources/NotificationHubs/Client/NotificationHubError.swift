@@ -20,7 +20,7 @@ public struct NotificationHubError: Error, Sendable, CustomStringConvertible {
     public static let preconditionFailed = Kind(description: "precondition failed")
     /// 413: the request is larger than 64 KB.
     public static let tooLarge = Kind(description: "too large")
-    /// 403 or 429 with `Retry-After`: a quota or rate is exhausted.
+    /// 429, 403 with `Retry-After`, or 403 with the word `QuotaExceeded`: a quota or rate is exhausted.
     public static let quotaExceeded = Kind(description: "quota exceeded")
     /// 408 or 5xx on every attempt.
     public static let serverBusy = Kind(description: "server busy")
@@ -81,7 +81,10 @@ extension NotificationHubError {
   init(reply: TransportReply, right: String? = nil) {
     let envelope = ErrorEnvelope(xml: reply.body)
     let retryAfter = reply.retryAfter
-    let kind = Self.kind(status: reply.status, retryAfter: retryAfter)
+    let kind = Self.kind(
+      status: reply.status,
+      isQuota: retryAfter != nil
+        || envelope?.message.hasPrefix("QuotaExceeded") == true)
     self.init(
       kind: kind, status: reply.status,
       detail: Self.detail(envelope?.message, reply.header(WireName.reason)),
@@ -98,10 +101,10 @@ extension NotificationHubError {
     return message.hasSuffix(" ") ? message + reason : "\(message) \(reason)"
   }
 
-  private static func kind(status: Int, retryAfter: Int?) -> Kind {
+  private static func kind(status: Int, isQuota: Bool) -> Kind {
     switch status {
     case 401: .unauthorized
-    case 403: retryAfter == nil ? .unauthorized : .quotaExceeded
+    case 403: isQuota ? .quotaExceeded : .unauthorized
     case 404: .notFound
     case 408, 500...599: .serverBusy
     case 409: .conflict

@@ -115,8 +115,11 @@ struct PutInstallationRow: BenchmarkRow {
         "\(count) new installations of 400 bytes, \(HTTPLoad.width) connections",
         "the hub used \((cpu / Double(count) * 1e6).shortest) µs of CPU each, the clients "
           + "\((figures.cpuSeconds / Double(count) * 1e6).shortest) µs",
-        "by the second: median \(figures.medianSecond), slowest \(figures.slowestSecond)",
-      ] + (place == .file ? [] : ["\(devices) devices were there"])
+      ]
+        + (figures.bySecond.count < 3
+          ? []
+          : ["by the second: median \(figures.medianSecond), slowest \(figures.slowestSecond)"])
+        + (place == .file ? [] : ["\(devices) devices were there"])
         + (place == .postgres
           ? ["the database used \((serverCPU / Double(count) * 1e6).shortest) µs of CPU each"] : [])
     )

@@ -188,7 +188,8 @@ struct ImportCommand: ResultCommand {
       } catch {
         bar.clear()
         context.note(
-          "\(report.imported) lines are in the hub; go on with --from-line \(page[0].line)")
+          "\(report.imported) lines are in the hub, and perhaps some from line \(page[0].line) on; "
+            + "go on with --from-line \(page[0].line)")
         throw error
       }
       for (item, outcome) in zip(page, outcomes) {
@@ -274,7 +275,9 @@ struct ImportCommand: ResultCommand {
             let isOfLine: [NotificationHubError.Kind] = [
               .badRequest, .conflict, .gone, .preconditionFailed, .tooLarge,
             ]
-            guard isOfLine.contains(error.kind) else { throw error }
+            // A hub that is full still takes devices without new tags and templates.
+            let isFull = error.kind == .quotaExceeded && error.retryAfter == nil
+            guard isFull || isOfLine.contains(error.kind) else { throw error }
             return (index, .failed(error.detail ?? error.description))
           } catch let error as WireFormatError {
             return (index, .failed(error.description))
