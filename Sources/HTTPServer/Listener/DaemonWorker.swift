@@ -75,6 +75,7 @@ final class DaemonWorker: @unchecked Sendable {
   }
 
   private func run() {
+    blockBrokenPipeSignal()
     var entries = [
       pollfd(fd: mhd_poll_descriptor(handle), events: Int16(POLLIN), revents: 0),
       pollfd(fd: pipe.readEnd, events: Int16(POLLIN), revents: 0),

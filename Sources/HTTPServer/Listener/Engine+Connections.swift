@@ -71,7 +71,10 @@ extension Engine {
 
   /// Unregisters a connection that libmicrohttpd has closed at once.
   func refused(_ connection: Connection, by daemon: Daemon) {
-    inTransit.withLock { $0[connection.socket] = nil }
+    // If the library had begun with it, `connectionChanged` has done all of this.
+    guard connection.isInTransit.load(ordering: .relaxed) else { return }
+    // A newer connection may have the number of its socket.
+    inTransit.withLock { if $0[connection.socket] === connection { $0[connection.socket] = nil } }
     daemon.openConnections.subtract(1, ordering: .sequentiallyConsistent)
     forget(connection)
   }

@@ -95,8 +95,9 @@ final class Engine: Sendable {
       Socket.close(socket.number)
       throw error
     }
-    guard let daemon = Daemon(engine: self, identity: configuration.tls),
-      let acceptor = Acceptor(engine: self)
+    // In this order: an acceptor has no thread before it starts, and a daemon has to be stopped.
+    guard let acceptor = Acceptor(engine: self),
+      let daemon = Daemon(engine: self, identity: configuration.tls)
     else {
       let error = refusal(of: configuration.tls)
       Socket.close(listeningSocket)

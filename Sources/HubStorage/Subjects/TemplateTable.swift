@@ -104,7 +104,7 @@ final class TemplateTable {
 }
 
 extension PushTemplate {
-  /// What a row of `template` holds.
+  /// The part of a template that its row holds.
   var withoutTags: PushTemplate {
     var bare = self
     bare.tags = []
