@@ -492,6 +492,16 @@ def test_somebody_unknown_learns_whom_to_add_and_how(tab, server, language, says
     finally:
         belfry("operator", "remove", "subject:it's-me", data=server.data)
 
+    def is_out():
+        page.visit()
+        return page.await_value(
+            "location.pathname.endsWith('/sign-in') ? 'out' : document.querySelector('.who') && 'in'"
+        ) == "out"
+
+    # Only then does the server know that they are none: the next one signs in as they did.
+    page.expected += ["401"]
+    until(is_out)
+
 
 def test_who_says_no_or_has_no_provider_is_told(tab, server):
     page = tab()
