@@ -126,6 +126,30 @@ struct GroupCommitTests {
     }
   }
 
+  @Test("what is restored beyond a limit counts, also where nothing was counted before")
+  func roomOfRestored() async throws {
+    try await withDirectory { directory in
+      let path = directory.path("hub.sqlite")
+      var options = SQLiteHubStore.Options()
+      options.tagsPerHub = 2
+      var store = try await SQLiteHubStore.open(at: path, sealing: TestSealing(), options: options)
+      let hub = try await makeHub(store)
+      try await store.put(SampleDevice("i-1", tags: ["a", "b"]), hub: hub, at: .now)
+      try await store.close()
+      store = try await SQLiteHubStore.open(at: path, sealing: TestSealing(), options: options)
+      try await store.write { session in
+        session.isRestoring = true
+        defer { session.isRestoring = false }
+        _ = try TagWriter(session).tagNumber(.plain("restored", hub: hub))
+      }
+      let opened = store
+      await #expect(throws: StoreError.quota("tags", limit: 2)) {
+        try await opened.put(SampleDevice("i-2", tags: ["c"]), hub: hub, at: .now)
+      }
+      try await store.close()
+    }
+  }
+
   @Test("a read that fails between two leaves nothing of either but what is tried again")
   func failingRead() async throws {
     try await withDirectory { directory in

@@ -117,7 +117,7 @@ final class Connection: Sendable {
     _ = self.deadline.compareExchange(expected: idle, desired: deadline, ordering: .relaxed)
   }
 
-  /// The thread of libmicrohttpd that serves it, if any.
+  /// The thread that serves it, once it is libmicrohttpd's.
   var worker: DaemonWorker? {
     get { work.withLock { $0.worker } }
     set { work.withLock { $0.worker = newValue } }

@@ -1,4 +1,3 @@
-import CMicrohttpd
 import Synchronization
 
 #if canImport(Glibc)
@@ -14,7 +13,9 @@ import Synchronization
 ///
 /// libmicrohttpd cannot change a daemon's certificate, so for a new one the engine starts others and
 /// retires these, which continue to serve their connections.
-final class Daemon: @unchecked Sendable {  // `workers` is set in `init`
+final class Daemon: @unchecked Sendable {
+  // `workers`: set in `init`, emptied by the one who stops it.
+
   /// The engine, which outlives the daemon, since whoever stops the daemon holds the engine.
   unowned let engine: Engine
   /// The number of connections passed to this daemon that are not closed.

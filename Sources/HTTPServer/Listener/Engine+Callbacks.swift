@@ -11,9 +11,9 @@ import Wire
   import Darwin
 #endif
 
-// The callbacks of libmicrohttpd, on the threads of its daemons. For a request, in this order: `targetSeen`
-// once the request line is read; `access` with the head, with each piece of the body, at the end of
-// the body, and again after the connection was suspended and woken; `completed` in any case.
+// The callbacks of libmicrohttpd, on the threads of its daemons. For a request, in this order:
+// `targetSeen` once the request line is read; `access` with the head, with each piece of the body, at
+// the end of the body, and again after the connection was suspended and woken; `completed` in any case.
 // `connectionChanged` encloses all requests of a connection.
 extension Engine {
   /// The objects lent to libmicrohttpd, recovered from their opaque pointers.

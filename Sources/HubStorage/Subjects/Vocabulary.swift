@@ -64,7 +64,6 @@ struct VocabularyWriter: WritingSubject {
 
   /// Whether a hub is known to have room for so many more. Nothing is counted to find out.
   func hasRoom(tags: Int, templates: Int, hub: Hub.ID) -> Bool {
-    if session.isRestoring { return true }
     guard let tagCount = session.sizes.tags[hub], let templateCount = session.sizes.templates[hub]
     else { return false }
     return tagCount + tags <= session.vocabulary.tags
